@@ -119,6 +119,7 @@ screenshots: $(READY) browser
 bench-serve: $(READY)
 	$(BIN)/python benchmarks/service_capacity.py $(SHORT)
 	$(if $(SHORT),,$(BIN)/python benchmarks/decision_service.py)
+	$(if $(SHORT),,$(BIN)/python benchmarks/local_decisions.py)
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py

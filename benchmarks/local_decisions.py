@@ -112,7 +112,7 @@ def quantiles(seconds: list[float]) -> str:
 def measure_deciders(seconds: float, folder_of_store: str | None) -> None:
     print(f"\n{DECIDERS} deciders on one bandit\n")
     print("| decisions/s of each | decisions and rewards stored/s | requests/s | batch p50, ms | p99 | state p50, ms"
-          f" | p99 | state, bytes | refused | CPU |\n|{'--:|' * 10}")  # fmt: skip
+          f" | p99 | state, bytes | refused | CPU | CPU, us per request |\n|{'--:|' * 11}")  # fmt: skip
     with tempfile.TemporaryDirectory(dir=folder_of_store) as folder:
         options = ("--most-connections", "3000", "--most-per-address", "2500")
         store = f"sqlite:///{folder}/bench.db"
@@ -129,7 +129,7 @@ def measure_deciders(seconds: float, folder_of_store: str | None) -> None:
                 stored = 2 * stored_steps(port, bandit)
                 print(f"| {rate} | {stored / took:,.0f} | {requests / took:,.0f} | {quantiles(answers.batches)}"
                       f" | {quantiles(answers.states)} | {max(answers.sizes):,} | {len(answers.refused)}"
-                      f" | {cpu:.0%} |", flush=True)  # fmt: skip
+                      f" | {cpu:.0%} | {cpu * took / requests * 1e6:.0f} |", flush=True)  # fmt: skip
         finally:
             stop(process)
 

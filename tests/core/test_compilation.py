@@ -93,10 +93,13 @@ def test_functions_are_compiled_without_the_gil_and_cached_if_symbols_can_be_num
     assert asked == [(str(function_folder(double, options)), {"cache": True, **options}), (usual, options)]
 
 
-def test_a_function_is_cached_if_its_folder_has_machine_code(tmp_path: Path) -> None:
+def test_a_function_is_cached_if_its_folder_has_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def function(cache_path: Path | None) -> Any:
         return SimpleNamespace(stats=SimpleNamespace(cache_path=cache_path))
 
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
+    assert is_cached(function(None))  # there is nothing to compile
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", False)
     assert not is_cached(function(None))
     assert not is_cached(function(tmp_path))
     (tmp_path / "double-1.py311.nbc").touch()

@@ -55,6 +55,9 @@ def test_breakpoints_are_common_to_all_arms_and_every_new_mean_is_uniform() -> N
     bounded = db.environment("random-breakpoints", arms=2, rate=0.5, low=0.2, high=0.3).path(horizon=200, seed=1)
     assert 0.2 <= bounded.min() <= 0.21
     assert 0.29 <= bounded.max() <= 0.3
+    always = db.environment("random-breakpoints", arms=2, rate=1.0).path(horizon=2, seed=1)
+    roles = (START, 0), (PATH, 2)  # the first step has the first means, although every step is a breakpoint
+    assert always.tolist() == [[uniform(stream(1), role, step, arm) for arm in range(2)] for role, step in roles]
 
 
 def test_one_changed_arm_is_any_arm() -> None:

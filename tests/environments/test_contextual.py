@@ -8,7 +8,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.core.lanes import SINGLE_LANE
-from dynabandit.core.streams import FEATURES, PATH, START, normal_pair, pick, stream, uniform, words
+from dynabandit.core.streams import FEATURES, PATH, START, normal_pair, pick, stream, uniform, uniform_pair, words
 from dynabandit.environments.base import PathArrays, make_write_path
 from dynabandit.environments.drifting_models import CHANGES, FOR_ALL
 
@@ -107,6 +107,18 @@ def test_features_of_the_published_environments_are_in_the_unit_ball(name: str) 
     assert features.mean(axis=0) == pytest.approx([0.0, 0.0], abs=0.06)
 
 
+@pytest.mark.parametrize("dimension", [1, 2, 5, 6])
+def test_features_of_a_linear_environment_are_points_of_the_cube_moved_into_the_ball(dimension: int) -> None:
+    features = written(db.environment("lin-abrupt", arms=3, dimension=dimension), horizon=5).features
+    for step in range(1, 6):
+        for arm in range(3):
+            pairs = [uniform_pair(words(stream(SEED), FEATURES, step, arm, pair)) for pair in range(3)]
+            point = 2.0 * np.array(pairs).ravel()[:dimension] - 1.0
+            expected = point / max(float(np.sqrt(point @ point)), 1.0)
+            np.testing.assert_allclose(features[step - 1, arm], expected, rtol=0.0, atol=2.0**-31)
+            assert (features[step - 1, arm] * 2.0**30 % 1.0 == 0.0).all()
+
+
 def test_abrupt_coefficients_are_unit_vectors_and_their_opposites() -> None:
     means, _, features = written(db.environment("lin-abrupt", **EXAMPLES["lin-abrupt"]))
     for step, (place, sign) in {1: (0, 1), 20: (0, 1), 21: (0, -1), 41: (1, 1), 60: (1, 1)}.items():
@@ -187,22 +199,30 @@ def test_features_are_normal_numbers_after_a_constant_and_may_travel() -> None:
 def test_the_default_reward_of_a_linear_model_is_its_linear_mean() -> None:
     environment = db.environment("lin-drift")
     assert environment.rewards.expected(0.5 + 0.25 / 16.0) == pytest.approx(0.25)
-    assert db.environment("lin-slow").rewards.expected(0.75) == 0.5
+    for name in ("lin-abrupt", "lin-slow"):
+        assert db.environment(name).rewards == db.reward_law("normal", low=-1, high=1, deviation=1)
     assert db.environment("logistic-drift").rewards == db.reward_law("bernoulli")
+    assert db.environment("prompts").rewards == db.reward_law("bounded", concentration=20)
 
 
-@pytest.mark.parametrize(("window", "stride"), [(None, 0.0), (2, 0.03)])
+def test_means_of_a_linear_model_with_a_large_scale_end_at_zero_and_one() -> None:
+    means = written(db.environment("lin-drift", arms=3, scale=100)).means
+    assert (means.min(), means.max()) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("window", "stride", "rotation"), [(None, 0.0, 7), (2, 0.03, 7), (None, 0.0, 1)])
 def test_recorded_rows_are_drawn_from_a_moving_window_and_their_rewards_rotate(
-    window: int | None, stride: float
+    window: int | None, stride: float, rotation: int
 ) -> None:
-    environment = db.environment("recorded-contexts", **EXAMPLES["recorded-contexts"], window=window, stride=stride)
+    given = EXAMPLES["recorded-contexts"] | {"window": window, "stride": stride, "rotation": rotation}
+    environment = db.environment("recorded-contexts", **given)
     means, _, features = written(environment)
     rows = []
     for step in range(1, HORIZON + 1):
         row = int((step - 1) * stride) + pick(stream(SEED), FEATURES, step, 0, window or 4)
         rows.append(row)
         assert features[step - 1, 0].tolist() == CONTEXTS[row]
-        assert means[step - 1].tolist() == np.roll(MEANS[row], (step - 1) // 7).tolist()
+        assert means[step - 1].tolist() == np.roll(MEANS[row], (step - 1) // rotation).tolist()
     assert set(rows) == ({0, 1, 2, 3} if window is None else {0, 1, 2})
     assert environment.longest == (2**32 - 1 if window is None else 67)
 

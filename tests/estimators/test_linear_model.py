@@ -42,3 +42,16 @@ def test_a_quadratic_form_writes_nothing(d: int) -> None:
     expected = x @ model[5:].reshape(d, d) @ x
     assert linear_model.quadratic(model, 5, x) == pytest.approx(expected, rel=1e-12)
     assert (model == before).all()
+
+
+@pytest.mark.parametrize(("kept", "is_new"), [(0.9e-12, True), (1.1e-12, False)])
+def test_a_model_whose_data_have_faded_is_as_new(kept: float, is_new: bool) -> None:
+    drawn, d = np.random.default_rng(2), 3
+    model, new = linear_model.initial(d, prior=0.7), linear_model.initial(d, prior=0.7)
+    for _ in range(4):
+        linear_model.update(model, drawn.normal(size=d), drawn.normal(), 1.0, 0.99, 0.7)
+    model[linear_model.TURN] = 0.0
+    x = drawn.normal(size=d)
+    before = linear_model.update(model, x, 2.0, 1.0, kept, 0.7)
+    assert (before == linear_model.update(new, x, 2.0, 1.0, 1.0, 0.7)) is is_new
+    assert bool((model == new).all()) is is_new

@@ -7,7 +7,7 @@ import pytest
 
 from dynabandit.estimators import LeastSquares, LogisticRegression, PoissonRegression, linear_model, links, regression
 from dynabandit.estimators.linear_model import theta_at
-from dynabandit.estimators.regression import Kind, RegressionParams, make_regression, number_at, vector_at
+from dynabandit.estimators.regression import Kind, RegressionParams, make_regression, matrix_at, number_at, vector_at
 from oracles import regression as oracle
 from oracles.regression import AdaptiveRegression, Regression
 
@@ -15,8 +15,8 @@ LINKS = {"identity": links.identity, "logistic": links.logistic, "log": links.lo
 LIMITS = (regression.SHORTEST_MEMORY, regression.LONGEST_MEMORY)
 
 
-def data(link: str, dimension: int, count: int = 60) -> list[tuple[np.ndarray, float, int]]:
-    """Return features, reward and steps since the previous one; the coefficients change sign once."""
+def data(link: str, dimension: int, count: int = 60) -> list[tuple[np.ndarray, float, int, int]]:
+    """Return features, reward, steps since the previous one and since its decision; coefficients change sign once."""
     drawn = np.random.default_rng(7)
     found = []
     for number in range(count):
@@ -27,7 +27,7 @@ def data(link: str, dimension: int, count: int = 60) -> list[tuple[np.ndarray, f
             "logistic": float(drawn.random() < oracle.sigmoid(eta)),
             "log": float(drawn.poisson(np.exp(eta))),
         }
-        found.append((x, rewards[link], int(drawn.choice([0, 1, 1, 2, 90]))))
+        found.append((x, rewards[link], int(drawn.choice([0, 1, 1, 2, 90])), int(drawn.choice([0, 0, 1, 30]))))
     return found
 
 
@@ -44,10 +44,10 @@ def test_a_regression_follows_the_recursions(link: str, dimension: int, forgetti
     else:
         expected = Regression(dimension, 0.7, link, float(forgetting))
     step = 0
-    for x, reward, steps in data(link, dimension):
+    for x, reward, steps, late in data(link, dimension):
         step += steps
-        kernels.learn(model, x, reward, 0.3, (step, step), params)
-        expected.learn(x, reward, steps, offset=0.3)
+        kernels.learn(model, x, reward, 0.3, (step - late, step), params)
+        expected.learn(x, reward, steps, offset=0.3, late=late)
         np.testing.assert_allclose(model[theta_at(dimension) :][:dimension], expected.theta, rtol=1e-7, atol=1e-9)
         assert kernels.variance(model, x) == pytest.approx(expected.variance(x), rel=1e-7)
         if adaptive:
@@ -61,21 +61,22 @@ def test_without_squared_weights_the_variance_is_that_of_the_inverse() -> None:
     params = RegressionParams(0.7, 0.97, 0.0)
     kernels, model = make_regression(links.identity, Kind()), regression.initial(3, Kind(), params)
     expected = Regression(3, 0.7, "identity", 0.97)
-    for step, (x, reward, _) in enumerate(data("identity", 3), start=1):
+    for step, (x, reward, *_) in enumerate(data("identity", 3), start=1):
         kernels.learn(model, x, reward, 0.0, (step, step), params)
         expected.learn(x, reward, 1)
         assert kernels.variance(model, x) == pytest.approx(x @ np.linalg.inv(expected.precision()) @ x, rel=1e-9)
 
 
-def test_a_model_that_was_idle_for_very_long_is_as_new_but_for_its_forgetting_factor() -> None:
-    params, kind = RegressionParams(0.7, 0.9, 0.5), Kind(adaptive=True)
+@pytest.mark.parametrize("kind", [Kind(), Kind(squared=True), Kind(adaptive=True)])
+def test_a_model_that_was_idle_for_very_long_is_as_new_but_for_its_forgetting_factor(kind: Kind) -> None:
+    params = RegressionParams(0.7, 0.9, 0.5)
     kernels = make_regression(links.identity, kind)
     model, new = (regression.initial(2, kind, params) for _ in range(2))
     x, y = np.array([1.0, 2.0]), np.array([0.5, -1.0])
     for step in range(1, 6):
         kernels.learn(model, x, float(step % 2), 0.0, (step, step), params)
     forgetting = model[number_at(regression.FORGETTING, 2)]
-    assert forgetting != 0.9
+    assert bool(forgetting != 0.9) is kind.adaptive
     kernels.learn(model, y, 3.0, 0.0, (10**6, 10**6), params)
     kernels.learn(new, y, 3.0, 0.0, (0, 0), params)
     np.testing.assert_array_equal(model[theta_at(2) :][:2], new[theta_at(2) :][:2])
@@ -118,6 +119,30 @@ def test_a_long_run_agrees_with_dense_algebra(varying: bool) -> None:
         assert kernels.variance(model, y) == pytest.approx(expected.variance(y), rel=1e-8)
 
 
+def test_if_data_fade_fast_the_slope_of_the_inverse_is_symmetric_after_every_reward() -> None:
+    drawn, kind, d = np.random.default_rng(3), Kind(adaptive=True), 5
+    for steps, always in ((1, False), (2, True)):  # 0.92 or 0.92^2 of the data are kept
+        params = RegressionParams(0.7, 0.92, 0.0)
+        kernels, model = make_regression(links.identity, kind), regression.initial(d, kind, params)
+        symmetric = []
+        for step in range(1, 21):
+            kernels.learn(model, drawn.normal(size=d), drawn.normal(), 0.0, (step * steps, step * steps), params)
+            slope = model[matrix_at(regression.Q, d) :][: d * d].reshape(d, d)
+            symmetric.append(bool((slope == slope.T).all()))
+        assert symmetric[d - 1 :: d] == [True] * 4  # once all coordinates had their turn
+        assert all(symmetric) is always
+
+
+@pytest.mark.parametrize("gap", [1e-9, 1e-6, 0.99e-4, 1.01e-4, 1e-3])
+@pytest.mark.parametrize("eta", [-3.0, 0.2, 4.0])
+def test_the_weight_of_a_count_near_its_mean_is_the_limit_of_the_logarithmic_mean(eta: float, gap: float) -> None:
+    mean, count = np.exp(eta), np.exp(eta + gap)
+    p, p_slope, v, v_slope = links.log(eta, count)
+    assert (p, p_slope) == (mean, mean)
+    assert v == pytest.approx(mean * (1.0 + gap / 2.0 + gap**2 / 6.0), rel=2e-9)
+    assert v_slope == pytest.approx(mean * (0.5 + gap / 6.0), rel=1e-4)
+
+
 ESTIMATORS = [(LeastSquares, "identity"), (LogisticRegression, "logistic"), (PoissonRegression, "log")]
 
 
@@ -129,7 +154,7 @@ def test_an_object_follows_the_recursions(estimator: Any, link: str, forgetting:
         expected: Regression = AdaptiveRegression(3, 0.7, link, 0.2, 50.0, LIMITS)
     else:
         expected = Regression(3, 0.7, link, float(forgetting))
-    for x, reward, steps in data(link, 3, 20):
+    for x, reward, steps, _ in data(link, 3, 20):
         assert found.update(x.tolist(), reward, steps) is found
         expected.learn(x, reward, steps)
         mean = expected.link.mean(expected.theta @ x)
@@ -155,10 +180,14 @@ def test_features_of_the_wrong_length_or_not_finite_are_errors_and_nothing_is_le
         ({"dimension": 257}, "dimension must be a whole number of at least 1 and at most 256, got 257"),
         ({"forgetting": 0.0}, r"forgetting must be a number in \(0, 1\], got 0.0"),
         ({"forgetting": "slow"}, r"forgetting must be a number in \(0, 1\] or 'adaptive', got 'slow'"),
-        ({"prior": 0.0}, "prior must be a number in"),
-        ({"memory": 9.0}, "memory must be a number in"),
-        ({"step_size": 1.5}, "step_size must be a number in"),
-    ],
+    ]
+    + [
+        ({name: np.nextafter(end, away)}, f"{name} must be a number in")
+        for name, low, high in [("memory", 10.0, 1e4), ("step_size", 0.0, 1.0), ("forgetting", 1.0, 1.0)]
+        for end, away in ((low, -np.inf), (high, np.inf))
+        if (name, end, away) != ("forgetting", 1.0, -np.inf)
+    ]
+    + [({"prior": value}, "prior must be a number in") for value in (0.0, np.nextafter(1e12, np.inf))],
 )
 def test_a_wrong_argument_is_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -167,3 +196,18 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], message: str) -> N
         LeastSquares(2).predict("no")
     with pytest.raises(ValueError, match="reward must be a whole number"):
         PoissonRegression(2).update([1.0, 2.0], 0.5)
+
+
+def test_arguments_may_be_at_their_limits_and_have_the_documented_defaults() -> None:
+    assert LeastSquares(256, prior=1e12, forgetting=1e-9, step_size=0).params == (1e12, 1e-9, 0.0)
+    assert LeastSquares(1, prior=1e-300, forgetting="adaptive", memory=10, step_size=1).params == (1e-300, 0.9, 1.0)
+    assert LeastSquares(2, forgetting="adaptive", memory=10_000).params == pytest.approx((1.0, 0.9999, 0.2))
+    assert LeastSquares(2, forgetting="adaptive").params == pytest.approx((1.0, 0.999, 0.2))
+    assert LeastSquares(2).params == (1.0, 1.0, 0.2)
+    assert LeastSquares(2).predict([3.0, 4.0]) == (0.0, 25.0)
+
+
+def test_a_variance_that_rounding_made_negative_is_zero() -> None:
+    estimate = LeastSquares(1)
+    estimate.model[linear_model.inverse_at(1)] = -1e-20
+    assert estimate.predict([1.0]).variance == 0.0

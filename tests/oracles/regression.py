@@ -14,6 +14,9 @@ theta with respect to lambda, when all past forgetting factors change by the sam
     b' <- lambda^m b' + m lambda^(m - 1) b + (v' eta + v - mu'(eta)) z x,
     psi = (D + C)^-1 (b' - (D' + C') theta),  where z = psi' x and v' is the derivative of v
 
+A reward that arrives l steps after its decision has the weight lambda^l, in which lambda counts as a constant: v, v', e
+and mu' are multiplied by it.
+
 The forgetting factor follows the gradient e z (1 - lambda) of the log-likelihood in the logarithm s of the memory.
 All of it also holds for complex lambda, so that tests can differentiate by a complex step.
 """
@@ -92,20 +95,24 @@ class Regression:
                 self.left[self.turn], self.left1[self.turn] = self.ridge, 0.0
                 self.turn = (self.turn + 1) % self.left.size
 
-    def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0) -> Any:
+    def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0, late: int = 0) -> Any:
         """Learn a reward and return the gradient of its log-likelihood with respect to the forgetting factor."""
+        weight = self.forgetting**late
         eta, z = self.theta @ x, self.psi @ x
         if abs(z) <= 1e-10 * abs(eta):
             z = 0.0  # rounding error
-        v, v_slope = self.link.weight(offset + eta, reward), self.link.weight_slope(offset + eta, reward)
-        error = reward - self.link.mean(offset + eta)
+        v, v_slope = (
+            weight * self.link.weight(offset + eta, reward),
+            weight * self.link.weight_slope(offset + eta, reward),
+        )
+        error, slope = weight * (reward - self.link.mean(offset + eta)), weight * self.link.slope(offset + eta)
         kept = self.forgetting**steps
         change = steps * self.forgetting ** (steps - 1) if steps > 0 else 0.0
         outer = np.outer(x, x)
         self.D1 = kept * self.D1 + change * self.D + v_slope * z * outer
-        self.b1 = kept * self.b1 + change * self.b + (v_slope * eta + v - self.link.slope(offset + eta)) * z * x
+        self.b1 = kept * self.b1 + change * self.b + (v_slope * eta + v - slope) * z * x
         self.D = kept * self.D + v * outer
-        self.D2 = kept**2 * self.D2 + v * outer
+        self.D2 = kept**2 * self.D2 + weight * v * outer
         self.b = kept * self.b + (v * eta + error) * x
         self.left1 = kept * self.left1 + change * self.left
         self.left = kept * self.left
@@ -129,8 +136,8 @@ class AdaptiveRegression(Regression):
         self.log_memory = np.log(memory)
         self.gradients: list[float] = []
 
-    def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0) -> Any:
-        gradient = super().learn(x, reward, steps, offset) * (1.0 - self.forgetting)
+    def learn(self, x: np.ndarray, reward: float, steps: int = 1, offset: Any = 0.0, late: int = 0) -> Any:
+        gradient = super().learn(x, reward, steps, offset, late) * (1.0 - self.forgetting)
         self.gradients.append(gradient)
         weights = 0.99 ** np.arange(len(self.gradients))[::-1]
         squares = np.average(np.square(self.gradients), weights=weights)

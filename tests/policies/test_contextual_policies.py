@@ -5,7 +5,7 @@ with the largest score, unless a coin decides otherwise.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -25,8 +25,31 @@ from oracles.regression import AdaptiveRegression, Regression
 
 TOLERANCE = 1e-7
 COMMON = -1  # the model that all arms share
-History = list[tuple[int, np.ndarray, float]]  # arm, features, reward of each step
 LINKS = {"logistic": "logistic", "log-linear": "log"}
+
+
+class Learnt(NamedTuple):
+    """A reward, in the order of arrival."""
+
+    arm: int
+    x: np.ndarray
+    reward: float
+    decided: int
+    arrived: int
+
+
+class History(NamedTuple):
+    """All rewards so far, and the step before the decision."""
+
+    rewards: list[Learnt]
+    step: int
+
+    def is_complete(self) -> bool:
+        """Whether every reward came at the step of its decision."""
+        steps = list(range(1, self.step + 1))
+        return steps == [one.decided for one in self.rewards] == [one.arrived for one in self.rewards]
+
+
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "lin-ucb": [{}, {"discount": 0.9, "width": 0.5, "prior": 0.3}],
     "lin-ts": [{}, {"discount": 0.9, "width": 0.5, "prior": 0.3}],
@@ -63,24 +86,25 @@ def regression(policy: Any, dimension: int) -> Regression:
 
 def by_recursion(policy: Any, history: History, arm: int, dimension: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Coefficients, covariance and what an idle time keeps of a model, from the recursions of its estimator."""
-    common, own, last = regression(policy, dimension), regression(policy, dimension), 0
-    for step, (played, x, reward) in enumerate(history, start=1):
+    common, own, last, common_last = regression(policy, dimension), regression(policy, dimension), 0, 0
+    for played, x, reward, decided, arrived in history.rewards:
         offset = common.theta @ x if policy.model == "hybrid" else 0.0
         if policy.model == "hybrid":
-            common.learn(x, reward)
+            common.learn(x, reward, arrived - common_last, late=arrived - decided)
+            common_last = arrived
         if played == arm or policy.model == "shared":
-            own.learn(x, reward, step - last, offset)
-            last = step
+            own.learn(x, reward, arrived - last, offset, arrived - decided)
+            last = arrived
     if arm == COMMON and policy.model == "hybrid":
-        own, last = common, len(history)
+        own, last = common, common_last
     squared = policy.name == "d-lin-ucb" or policy.name.startswith("aff")
     covariance = own.covariance() if squared else np.linalg.inv(own.precision())
-    return own.theta, covariance, float(own.forgetting ** (len(history) - last))
+    return own.theta, covariance, float(own.forgetting ** (history.step - last))
 
 
 def by_definition(policy: Any, history: History, arm: int, dimension: int) -> tuple[np.ndarray, np.ndarray, float]:
     """The same from the weighted sums over the history that define a linear policy without hybrid models."""
-    plays = [Play(arm if policy.model == "shared" else played, x, reward) for played, x, reward in history]
+    plays = [Play(arm if policy.model == "shared" else one.arm, one.x, one.reward) for one in history.rewards]
     left, kept = np.full(dimension, policy.prior), 1.0
     if policy.name == "sw-lin-ucb":
         weights = linear.in_window(plays, arm, policy.window)
@@ -97,7 +121,8 @@ def by_definition(policy: Any, history: History, arm: int, dimension: int) -> tu
 
 def model_of(policy: Any, history: History, arm: int, dimension: int) -> tuple[np.ndarray, np.ndarray, float]:
     linear_model = not policy.name.startswith("aff") and not any(part in policy.name for part in LINKS)
-    define = by_definition if linear_model and policy.model != "hybrid" else by_recursion
+    is_defined = linear_model and policy.model != "hybrid" and history.is_complete()
+    define = by_definition if is_defined else by_recursion
     return define(policy, history, arm, dimension)
 
 
@@ -121,8 +146,10 @@ def drawn_scores(policy: Any, history: History, features: np.ndarray, step: int,
     for arm, x in enumerate(features):
         if policy.model != "separate":
             theta, covariance, kept = model_of(policy, history, COMMON, x.size)
-            assert kept == 1.0
-            scores[arm] += x @ linear.drawn_theta(theta, covariance, policy.width, normals(source, step, x.size))
+            drawn = x @ linear.drawn_theta(theta, covariance, policy.width, normals(source, step, x.size))
+            before = x @ covariance @ x
+            mean, variance = linear.idle_prediction(theta @ x, before, x @ x / policy.prior, kept)
+            scores[arm] += mean + (drawn - theta @ x) * math.sqrt(variance / before)
         if policy.model != "shared":
             theta, covariance, kept = model_of(policy, history, arm, x.size)
             mean, variance = linear.idle_prediction(theta @ x, x @ covariance @ x, x @ x / policy.prior, kept)
@@ -155,14 +182,19 @@ def reward_of(policy: Policy, eta: float, drawn: np.random.Generator) -> float:
     return float(drawn.poisson(math.exp(eta))) if "log-linear" in policy.name else float(eta + drawn.normal())
 
 
-def agrees_with_oracle(policy: Any, arms: int, dimension: int, steps: int, *, per_arm: bool) -> None:
+def agrees_with_oracle(
+    policy: Any, arms: int, dimension: int, steps: int, *, per_arm: bool, late: bool = False
+) -> None:
+    """Compare every score and choice; with `late`, rewards arrive up to four steps after their decision, or never."""
     drawn, source = np.random.default_rng(steps + dimension), stream(5)
     params, context = policy.params(arms), Context(dimension, per_arm=per_arm)
     state, choose = new_state(policy, arms, params, context), make_choose(policy.functions)
     space = new_workspace(policy.functions, arms, steps)
     theta = drawn.normal(size=dimension)
-    history: History = []
+    rewards: list[Learnt] = []
+    pending: list[Learnt] = []
     for step in range(1, steps + 1):
+        history = History(rewards, step - 1)
         features = drawn.normal(size=(context.rows(arms), dimension)) / math.sqrt(dimension)
         everybody = np.broadcast_to(features, (arms, dimension))
         arm = choose(state, step, params, space._replace(features=features), source)
@@ -175,14 +207,45 @@ def agrees_with_oracle(policy: Any, arms: int, dimension: int, steps: int, *, pe
         x, sign = everybody[arm], 1.0 if step < steps // 2 else -1.0
         reward = reward_of(policy, float(sign * theta @ x + (arm % 2)), drawn)
         state.last_played[arm] = step
-        policy.functions.learn(state, arm, Reward(reward, step, step, x), params)
-        history.append((arm, x, reward))
+        delay = int(drawn.choice([0, 0, 1, 4, steps])) if late else 0
+        pending.append(Learnt(arm, x, reward, step, step + delay))
+        for one in [one for one in pending if one.arrived == step]:
+            policy.functions.learn(state, one.arm, Reward(one.reward, one.decided, step, one.x), params)
+            rewards.append(one)
 
 
 @pytest.mark.parametrize(("name", "model", "given"), CASES)
 def test_every_score_and_choice_is_that_of_the_oracle(name: str, model: str, given: dict[str, Any]) -> None:
     policy = db.policy(name, model=model, **given)
     agrees_with_oracle(policy, arms=3, dimension=2, steps=30, per_arm=model != "separate")
+
+
+@pytest.mark.parametrize("model", ["separate", "shared", "hybrid"])
+@pytest.mark.parametrize("name", [name for name in PARAMETERS if name not in WINDOWED])
+def test_late_and_lost_rewards_are_those_of_the_oracle(name: str, model: str) -> None:
+    policy = db.policy(name, model=model, **PARAMETERS[name][-1])
+    agrees_with_oracle(policy, arms=3, dimension=2, steps=25, per_arm=model != "separate", late=True)
+
+
+@pytest.mark.parametrize("model", ["separate", "shared", "hybrid"])
+def test_a_draw_of_width_zero_is_the_prediction(model: str) -> None:
+    policy = db.policy("lin-ts", model=model, discount=0.9, width=0.0)
+    agrees_with_oracle(policy, arms=3, dimension=2, steps=25, per_arm=model != "separate", late=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "given"), [case for case in CASES if case[1] != "separate" and case[0] != "square-cb"]
+)
+def test_features_that_are_all_zero_have_the_score_zero(name: str, model: str, given: dict[str, Any]) -> None:
+    policy = db.policy(name, model=model, **given)
+    params = policy.params(2)
+    state, choose = new_state(policy, 2, params, Context(2, per_arm=True)), make_choose(policy.functions)
+    space = new_workspace(policy.functions, 2, 20)
+    policy.functions.learn(state, 0, Reward(1.0, 1, 1, np.ones(2)), params)
+    for step in (2, 9):  # before and after the data fade
+        choose(state, step, params, space._replace(features=np.array([[0.0, 0.0], [1.0, 0.0]])), stream(5))
+        assert space.scratch[0, 0] == 0.0
+        assert np.isfinite(space.scratch[0, 1])
 
 
 @pytest.mark.parametrize("name", ["lin-ts", "d-lin-ucb", "aff-lin-ucb", "sw-lin-ucb"])
@@ -207,13 +270,13 @@ def test_the_belief_has_the_forgetting_factor_that_was_learnt(model: str) -> Non
     policy, drawn = db.policy("aff-lin-ucb", model=model, step_size=0.5), np.random.default_rng(1)
     params = policy.params(2)
     state = new_state(policy, 2, params, Context(2, per_arm=True))
-    rewarded: History = []
+    rewarded: list[tuple[np.ndarray, float]] = []
     for step in range(1, 20):
-        rewarded.append((0, drawn.normal(size=2), drawn.normal()))
-        policy.functions.learn(state, 0, Reward(rewarded[-1][2], step, step, rewarded[-1][1]), params)
+        rewarded.append((drawn.normal(size=2), drawn.normal()))
+        policy.functions.learn(state, 0, Reward(rewarded[-1][1], step, step, rewarded[-1][0]), params)
     expected = regression(policy, 2)
     common = regression(policy, 2)
-    for _, x, reward in rewarded:
+    for x, reward in rewarded:
         expected.learn(x, reward, offset=common.theta @ x if model == "hybrid" else 0.0)
         common.learn(x, reward)
     found = [policy.belief(state.memory[:, arm], state.shared).forgetting for arm in range(2)]
@@ -221,17 +284,28 @@ def test_the_belief_has_the_forgetting_factor_that_was_learnt(model: str) -> Non
     assert expected.forgetting != pytest.approx(0.999)
 
 
-@pytest.mark.parametrize("name", ["sw-lin-ucb", "restart-lin-ucb"])
-def test_a_late_reward_of_a_decision_that_does_not_count_any_more_is_ignored(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "decided", "arrived", "is_learnt"),
+    [
+        ("sw-lin-ucb", 3, 8, False),
+        ("sw-lin-ucb", 4, 8, True),
+        ("restart-lin-ucb", 3, 8, False),
+        ("restart-lin-ucb", 5, 6, False),  # the last step of a period
+        ("restart-lin-ucb", 6, 6, True),
+        ("restart-lin-ucb", 1, 5, True),
+    ],
+)
+def test_a_late_reward_of_a_decision_that_does_not_count_any_more_is_ignored(
+    name: str, decided: int, arrived: int, is_learnt: bool
+) -> None:
     policy = db.policy(name, **({"window": 5} if name == "sw-lin-ucb" else {"period": 5}))
     params = policy.params(2)
     state = new_state(policy, 2, params, Context(2, per_arm=False))
     assert state.models is not None
     before = state.models.copy()
-    policy.functions.learn(state, 0, Reward(1.0, 3, 8, np.ones(2)), params)
-    assert (state.models == before).all()
-    policy.functions.learn(state, 0, Reward(1.0, 8, 8, np.ones(2)), params)
-    assert (state.models[0] != before[0]).any()
+    policy.functions.learn(state, 0, Reward(1.0, decided, arrived, np.ones(2)), params)
+    assert bool((state.models[0] != before[0]).any()) is is_learnt
+    assert (state.models[1] == before[1]).all()
 
 
 def test_a_window_is_computed_anew_once_per_window_so_that_errors_do_not_add_up() -> None:
@@ -239,28 +313,32 @@ def test_a_window_is_computed_anew_once_per_window_so_that_errors_do_not_add_up(
     params = policy.params(1)
     state = new_state(policy, 1, params, Context(2, per_arm=False))
     assert state.models is not None
-    plays = []
+    plays, wrong = [], []
     for step in range(1, 12):
         plays.append(Play(0, drawn.normal(size=2), drawn.normal()))
         policy.functions.learn(state, 0, Reward(plays[-1].reward, step, step, plays[-1].x), params)
         if step == 5:
             state.models[0, theta_at(2)] += 1.0
-    expected = linear.fit(plays[-4:], [1.0] * 4, np.ones(2), 1.0)
-    np.testing.assert_allclose(state.models[0, theta_at(2) :][:2], expected.theta, rtol=1e-9)
+        expected = linear.fit(plays[-4:], [1.0] * min(step, 4), np.ones(2), 1.0)
+        if state.models[0, theta_at(2) :][:2] != pytest.approx(expected.theta, rel=1e-9):
+            wrong.append(step)
+    assert wrong == [5, 6, 7]
 
 
-def test_a_reward_with_large_features_leaves_the_window_without_cancellation() -> None:
+@pytest.mark.parametrize("prior", [1.0, 1e-8])
+def test_a_reward_with_large_features_leaves_the_window_without_cancellation(prior: float) -> None:
     # The only reward with a category leaves: 1 - x' P x is then about 1e-11, with a rounding error of about 1e-5
-    policy, drawn = db.policy("sw-lin-ucb", window=5), np.random.default_rng(0)
+    policy, drawn = db.policy("sw-lin-ucb", window=5, prior=prior), np.random.default_rng(0)
+    size = 3e5 * math.sqrt(prior)
     params = policy.params(1)
     state = new_state(policy, 1, params, Context(3, per_arm=False))
     assert state.models is not None
     plays = []
     for step in range(1, 31):
-        plays.append(Play(0, 3e5 * np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])[drawn.integers(2)], drawn.normal()))
+        plays.append(Play(0, size * np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])[drawn.integers(2)], drawn.normal()))
         policy.functions.learn(state, 0, Reward(plays[-1].reward, step, step, plays[-1].x), params)
         latest = plays[-5:]
-        expected = linear.fit(latest, [1.0] * len(latest), np.ones(3), 1.0)
+        expected = linear.fit(latest, [1.0] * len(latest), np.full(3, prior), prior)
         inverse = state.models[0, inverse_at(3) :][:9].reshape(3, 3)
         np.testing.assert_allclose(inverse, np.linalg.inv(expected.precision), rtol=1e-3)
 
@@ -294,11 +372,12 @@ def test_a_shared_model_needs_features_of_each_arm() -> None:
         db.policy("lin-ts", model="both")
 
 
-def test_a_draw_from_a_singular_covariance_stays_in_its_range() -> None:
+@pytest.mark.parametrize("variance", [1.0, 1e-12, 1e12])
+def test_a_draw_from_a_singular_covariance_stays_in_its_range(variance: float) -> None:
     """Pivots that are rounding errors would multiply the rest of their row by a huge factor."""
     d = 8
     v = np.random.default_rng(1).normal(size=d)
-    model = np.concatenate([np.outer(v, v).ravel(), np.zeros(d * (d + 1))])
+    model = np.concatenate([variance * np.outer(v, v).ravel(), np.zeros(d * (d + 1))])
     draw_deviation(model, 0, d, Step(5, 2, 0.0, np.zeros((2, d)), np.zeros(0), stream(3)), 2.0)
     drawn = model[deviation_at(model, d) :][:d]
     assert drawn / v == pytest.approx(np.full(d, drawn[0] / v[0]), rel=1e-6)

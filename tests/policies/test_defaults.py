@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import dynabandit as db
+from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
 
@@ -115,124 +116,80 @@ def test_the_defaults_are_those_that_are_documented(name: str) -> None:
 
 # --- Limits -------------------------------------------------------------------------------------------------
 
-LEAST, TINY, HUGE = 5e-324, 1e-300, 1e300
-ABOVE_ONE = math.nextafter(1.0, 2.0)
-CLOSED: tuple[tuple[Any, ...], tuple[Any, ...]] = ((0.0, LEAST, 1.0), (-LEAST, -0.5, ABOVE_ONE, 1.5))  # [0, 1]
-HALF_OPEN: tuple[tuple[Any, ...], tuple[Any, ...]] = ((LEAST, 0.5, 1.0), (0.0, -0.5, ABOVE_ONE, 1.5))  # (0, 1]
-NOT_NEGATIVE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((0.0, TINY, HUGE), (-LEAST, -0.5, math.inf))
-POSITIVE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((TINY, 0.5, HUGE), (0.0, -0.5, math.inf))
-SCALE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((TINY, 0.5, 1e12), (0.0, -0.5, 1.1e12))
-WIDTH: tuple[tuple[Any, ...], tuple[Any, ...]] = ((0.0, TINY, 1e12), (-LEAST, -0.5, 1.1e12))
-FROM_ONE: tuple[tuple[Any, ...], tuple[Any, ...]] = ((1, 2), (0, -1))
-PAIR: tuple[tuple[Any, ...], tuple[Any, ...]] = (
-    ((TINY, 1), (1, TINY), [HUGE, 2]),
+LAST_STEP, HUGE = 2**32 - 1, 1e300
+Values = tuple[Any, ...]
+
+
+def numbers(low: float, high: float = math.inf, *, opened: str = "") -> tuple[Values, Values]:
+    """Return the first and the last number of an interval, and those next to it; `opened` names ends left out."""
+    inside = [math.nextafter(low, math.inf) if "low" in opened else low]
+    inside += [HUGE if high == math.inf else math.nextafter(high, 0.0) if "high" in opened else high]
+    outside = [low if "low" in opened else math.nextafter(low, -math.inf), low - 0.5]
+    outside += [high if "high" in opened or high == math.inf else math.nextafter(high, math.inf)]
+    return tuple(inside), tuple(outside)
+
+
+def wholes(low: int, high: int = LAST_STEP) -> tuple[Values, Values]:
+    return (low, low + 1, high), (low - 1, high + 1)
+
+
+UNIT, POSITIVE_UNIT = numbers(0, 1), numbers(0, 1, opened="low")
+POSITIVE, NOT_NEGATIVE = numbers(0, opened="low"), numbers(0)
+EVEN = (2, 4, LAST_STEP - 1), (0, 1, 3, 9, LAST_STEP, LAST_STEP + 1)
+PAIR = (
+    ((5e-324, 1), (1, 5e-324), [HUGE, 2]),
     ((0.0, 1), (1, 0.0), (-0.5, 1), (1, -0.5), (math.inf, 1)),
 )
-LIMITS: dict[tuple[str, str], tuple[tuple[Any, ...], tuple[Any, ...]]] = {
-    ("eps-greedy", "epsilon"): CLOSED,
-    ("d-ucb", "discount"): HALF_OPEN,
-    ("sw-ucb", "window"): FROM_ONE,
-    ("dts", "memory"): POSITIVE,
-    ("aff-d-greedy", "threshold"): CLOSED,
-    ("aff-ucb1", "variance_floor"): CLOSED,
-    ("aff-dts1", "memory"): POSITIVE,
-    ("aff-dts2", "memory"): POSITIVE,
-    ("d-ts", "discount"): HALF_OPEN,
-    ("sw-ts", "window"): FROM_ONE,
-    ("f-dsw-ts", "discount"): HALF_OPEN,
-    ("f-dsw-ts", "window"): FROM_ONE,
-    ("changepoint-ts", "rate"): ((LEAST, 0.5, math.nextafter(1.0, 0.0), "learnt", None), (0.0, -0.5, 1.0, 1.5)),
-    ("changepoint-ts", "particles"): ((2, 3), (1, 0)),
-    ("kalman-ts", "drift"): ((0.0, TINY, HUGE, "learnt"), (-LEAST, -0.5, math.inf, "known")),
-    ("kalman-ts", "persistence"): HALF_OPEN,
-    ("mix-ts", "strength"): ((TINY, 1e6), (0.0, -0.5, 1.1e6)),
-    ("mix-ts", "share"): CLOSED,
-    ("mix-ts", "shared_share"): CLOSED,
-    ("mix-ts", "sharpness"): ((TINY, 1e6), (0.0, -0.5, 1.1e6)),
-    ("mix-ts", "surplus"): ((0.0, TINY, 1e6), (-LEAST, -0.5, 1.1e6)),
-    ("mix-ts", "idle"): ((0.0, TINY, 1e6), (-LEAST, -0.5, 1.1e6)),
-    ("sw-ucb-sharp", "alpha"): CLOSED,
-    ("sw-ucb-sharp", "scale"): POSITIVE,
-    ("sw-ucb-sharp", "capacity"): FROM_ONE,
-    ("lm-dsee", "min_gap"): HALF_OPEN,
-    ("lm-dsee", "nu"): ((0.0, LEAST, 0.999), (-LEAST, -0.5, 1.0, 1.5)),
-    ("lm-dsee", "a"): POSITIVE,
-    ("lm-dsee", "b"): HALF_OPEN,
-    ("borl", "exploration"): HALF_OPEN,
-    ("borl", "capacity"): FROM_ONE,
-    ("borl", "block"): ((1, 10_000), (0, 10_001)),
-    ("exp3-s", "exploration"): HALF_OPEN,
-    ("exp3-s", "sharing"): HALF_OPEN,
-    ("rexp3", "exploration"): HALF_OPEN,
-    ("rexp3", "batch"): FROM_ONE,
-    ("rexp3", "variation"): POSITIVE,
-    ("kl-ucb", "loglog"): NOT_NEGATIVE,
-    ("d-kl-ucb", "discount"): HALF_OPEN,
-    ("sw-kl-ucb", "window"): FROM_ONE,
-    ("glr-kl-ucb", "scale"): NOT_NEGATIVE,
-    ("glr-kl-ucb", "delta"): HALF_OPEN,
-    ("glr-kl-ucb", "every"): FROM_ONE,
-    ("glr-kl-ucb", "spacing"): FROM_ONE,
-    ("glr-kl-ucb", "capacity"): ((2, 4, 6, 10), (0, 1, 3, 9)),
-    ("glr-kl-ucb-diminishing", "scale"): NOT_NEGATIVE,
-    ("cusum-ucb", "drift"): CLOSED,
-    ("cusum-ucb", "reference_plays"): FROM_ONE,
-    ("cusum-ucb", "threshold"): NOT_NEGATIVE,
-    ("cusum-ucb", "exploration"): CLOSED,
-    ("m-ucb", "window"): ((2, 4, 6, 10), (0, 1, 3, 9)),
-    ("m-ucb", "threshold"): NOT_NEGATIVE,
-    ("m-ucb", "exploration"): CLOSED,
-    ("r-bocpd-ucb", "rate"): HALF_OPEN,
-    ("r-bocpd-ucb", "scale"): NOT_NEGATIVE,
-    ("r-bocpd-ucb", "particles"): ((2, 3), (1, 0)),
-    ("master-ucb", "scale"): NOT_NEGATIVE,
-    ("ad-switch", "constant"): NOT_NEGATIVE,
-    ("ad-switch", "scale"): NOT_NEGATIVE,
-    ("ad-switch", "every"): FROM_ONE,
-    ("ad-switch", "capacity"): ((2, 4, 6, 10), (0, 1, 3, 9)),
-    ("aff-kl-ucb", "confidence"): HALF_OPEN,
-    ("aff-normal-ts", "step_size"): CLOSED,
-    ("aff-normal-ts", "floor"): CLOSED,
-    ("aff-normal-ucb", "confidence"): HALF_OPEN,
-    ("aff-revenue-ts", "prior_weight"): POSITIVE,
-    ("robust-ucb", "window"): ((1, 10**6), (0, 10**6 + 1)),
-    ("robust-ucb", "confidence"): ((TINY, 0.5), (0.0, -0.5, 1.0, 1.5)),
+NAMES = {"loss", "combine", "restart", "index", "schedule", "model"}  # parameters that are not numbers
+LIMITS: dict[str, tuple[Values, Values]] = {  # of each parameter, valid and not
+    **dict.fromkeys(["epsilon", "step_size", "floor", "variance_floor", "tolerance", "exponent"], UNIT),
+    **dict.fromkeys(["share", "shared_share"], UNIT),
+    **dict.fromkeys(["discount", "rate", "persistence", "min_gap", "b", "sharing", "delta"], POSITIVE_UNIT),
+    **dict.fromkeys(["alpha", "sigma", "a", "variation", "prior_weight"], POSITIVE),
+    **dict.fromkeys(["loglog", "constant", "scale", "threshold"], NOT_NEGATIVE),
+    **dict.fromkeys(["strength", "sharpness"], numbers(0, 1e6, opened="low")),
+    **dict.fromkeys(["surplus", "idle"], numbers(0, 1e6)),
+    **dict.fromkeys(["width", "noise", "bound"], numbers(0, 1e12)),
+    **dict.fromkeys(["changes", "horizon", "window", "every", "spacing", "reference_plays", "period"], wholes(1)),
+    "burn_in": wholes(0),
+    "particles": wholes(2),
+    "prior": PAIR,
+    "nu": numbers(0, 1, opened="high"),
+    "block": wholes(1, 10_000),  # the capacity
+    "batch": ((1, 2, 2**40), (0, -1)),
+    "memory": POSITIVE,
+    "capacity": wholes(1),
+    "drift": UNIT,
+    "exploration": UNIT,
+    "confidence": POSITIVE_UNIT,
+}
+OWN_LIMITS: dict[tuple[str, str], tuple[Values, Values]] = {  # of policies whose parameter differs from that of others
+    **{(name, "prior"): numbers(0, 1e12, opened="low") for name in CONTEXTUAL_POLICIES},
+    **{(name, "memory"): numbers(10, 10_000) for name in CONTEXTUAL_POLICIES if name.startswith("aff")},
+    **{
+        (name, "drift"): ((0.0, HUGE, "learnt"), (-5e-324, math.inf, "known"))
+        for name in ("kalman-ts", "predictive-sampling")
+    },
+    **{(name, "exploration"): POSITIVE_UNIT for name in ("borl", "exp3-s", "rexp3")},
+    **{(name, "window"): EVEN for name in ("m-ucb", "m-kl-ucb")},
+    **{(name, "capacity"): EVEN for name in ("glr-kl-ucb", "glr-kl-ucb-diminishing", "ad-switch")},
+    ("robust-ucb", "window"): wholes(1, 10**6),
+    ("sw-lin-ucb", "window"): wholes(1, 100_000),
     ("robust-ucb", "exploration"): NOT_NEGATIVE,
-    ("oracle-restart", "tolerance"): CLOSED,
-    ("raw-ucb", "alpha"): POSITIVE,
-    ("fewa", "sigma"): POSITIVE,
-    ("w-swa", "alpha"): POSITIVE,
-    ("w-swa", "sigma"): POSITIVE,
-    ("w-swa", "capacity"): FROM_ONE,
-    ("r-ed-ucb", "alpha"): POSITIVE,
-    ("r-ed-ucb", "sigma"): POSITIVE,
-    ("r-ed-ucb", "epsilon"): ((LEAST, 0.25, 0.499), (0.0, -0.5, 0.5)),
-    ("r-ed-ucb", "window"): FROM_ONE,
-    ("lin-ucb", "prior"): SCALE,
-    ("lin-ucb", "discount"): HALF_OPEN,
-    ("lin-ucb", "width"): WIDTH,
-    ("sw-lin-ucb", "window"): ((1, 100_000), (0, 100_001)),
-    ("sw-lin-ucb", "width"): WIDTH,
-    ("weight-ucb", "discount"): HALF_OPEN,
-    ("weight-ucb", "noise"): WIDTH,
-    ("weight-ucb", "bound"): WIDTH,
-    ("weight-ucb", "confidence"): HALF_OPEN,
-    ("restart-lin-ucb", "period"): FROM_ONE,
-    ("restart-lin-ucb", "width"): WIDTH,
-    ("lin-eps-greedy", "epsilon"): CLOSED,
-    ("lin-eps-greedy", "discount"): HALF_OPEN,
-    ("square-cb", "scale"): WIDTH,
-    ("square-cb", "exponent"): CLOSED,
-    ("square-cb", "discount"): HALF_OPEN,
-    ("aff-lin-ucb", "step_size"): CLOSED,
-    ("aff-lin-ucb", "memory"): ((10.0, 10_000.0), (9.9, 10_001.0)),
-    ("aff-lin-ucb", "width"): WIDTH,
-} | {(name, "prior"): PAIR for name, defaults in DEFAULTS.items() if isinstance(defaults.get("prior"), tuple)}
+    ("robust-ucb", "confidence"): numbers(0, 1, opened="low high"),
+    ("r-ed-ucb", "epsilon"): numbers(0, 0.499, opened="low"),
+    ("sw-ucb-sharp", "alpha"): UNIT,
+    ("sw-ucb-sharp", "scale"): POSITIVE,
+    ("square-cb", "scale"): numbers(0, 1e12),
+    ("aff-d-greedy", "threshold"): UNIT,
+    ("changepoint-ts", "rate"): ((5e-324, math.nextafter(1.0, 0.0), "learnt", None), (0.0, -0.5, 1.0, 1.5)),
+}
+NUMERIC = [(name, parameter) for name, known in DEFAULTS.items() for parameter in known if parameter not in NAMES]
 
 
-@pytest.mark.parametrize(("name", "parameter"), LIMITS)
+@pytest.mark.parametrize(("name", "parameter"), NUMERIC)
 def test_a_parameter_may_be_at_its_limit_but_not_beyond(name: str, parameter: str) -> None:
-    inside, outside = LIMITS[name, parameter]
+    inside, outside = OWN_LIMITS.get((name, parameter)) or LIMITS[parameter]
     for value in inside:
         kept = db.policy(name, **{parameter: value}).parameters[parameter]
         assert kept == (tuple(value) if isinstance(value, list) else value)
@@ -367,6 +324,20 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("ad-switch", {"horizon": 1000}, 3, [3, 1000, LOG_T, 1, 1, 10, 32]),
     ("oracle-restart", {"tolerance": 0.1}, 3, [0.1, 0]),
     ("oracle-restart", {"index": "ucb"}, 3, [0, 1]),
+    *((name, {"prior": 0.3, "width": 0.5}, 3, [0.3, 0, 0.5]) for name in ("lin-ucb", "lin-ts", "d-lin-ucb")),
+    *((name, {"prior": 0.3, "width": 0.5}, 3, [0.3, 0, 0.5]) for name in ("logistic-ts", "log-linear-ts")),
+    *(
+        (name, {"prior": 0.3, "width": 0.5, "step_size": 0.1}, 3, [0.3, 0.1, 0.5])
+        for name in ("aff-lin-ucb", "aff-lin-ts", "aff-logistic-ts", "aff-log-linear-ts")
+    ),
+    ("sw-lin-ucb", {"prior": 0.3, "width": 0.5, "window": 7}, 3, [0.3, 0, 0.5, 7]),
+    ("restart-lin-ucb", {"prior": 0.3, "width": 0.5, "period": 7}, 3, [0.3, 0, 0.5, 7]),
+    ("square-cb", {"prior": 0.3, "scale": 5, "exponent": 0.25}, 3, [0.3, 0, 5, 0.25]),
+    *(  # a bandit may have a single arm, and none at first
+        (name, {"idle": 0.6}, arms, [*before, 0.6 / max(arms, 1)])
+        for name, before in (("mix-ts", [2, 0.005, 0.0001, 2, 0.1]), ("mix-lin-ucb", [1, 0.0005, 2]))
+        for arms in (0, 1, 2, 3)
+    ),
 ]
 
 
@@ -408,6 +379,7 @@ SIZES: list[tuple[str, dict[str, Any], int, int]] = [  # rows of the memory, len
     ("r-bocpd-ucb", {"particles": 7}, 8 + 3 * 7, 4),
     ("master-ucb", {}, 3 + 2 * 32, 6 + 2 * 32),
     ("ad-switch", {"capacity": 8}, 9 + 2 * 8, 4),
+    ("borl", {"block": 9}, 5, 7 + 32 + 1 + 2 * 9),
     ("raw-ucb", {}, 3 + 2 * 32, 1),
     ("fewa", {}, 3 + 2 * 32, 1 + 32),
     ("w-swa", {"capacity": 7}, 4 + 7, 3),
@@ -430,6 +402,26 @@ def test_a_policy_keeps_no_more_numbers_than_it_needs(
     assert (policy.memory_size(), policy.shared_size()) == (rows, shared)
 
 
+@pytest.mark.parametrize(
+    ("names", "parameters", "size"),
+    [
+        (("lin-ucb", "lin-eps-greedy", "square-cb", "restart-lin-ucb"), {}, 0),
+        (("d-lin-ucb",), {}, 4),
+        (("aff-lin-ucb",), {}, 2 * 4),
+        (("lin-ts", "logistic-ts", "log-linear-ts"), {"model": "separate"}, 0),
+        (("lin-ts", "logistic-ts", "log-linear-ts"), {"model": "shared"}, 2 * 3),
+        (("lin-ts",), {"model": "hybrid"}, 2 * 3),
+        (("aff-lin-ts", "aff-logistic-ts", "aff-log-linear-ts"), {}, 2 * 4 + 2 * 3),
+        (("sw-lin-ucb",), {"window": 7}, 2 + 7 * (2 + 2)),
+    ],
+)
+def test_a_model_keeps_no_more_numbers_than_it_needs(names: Values, parameters: dict[str, Any], size: int) -> None:
+    """With two features: 3 vectors, P and 2 numbers of a linear model, 4 numbers and 4 vectors of any regression."""
+    for name in names:
+        models = db.policy(name, **parameters).initial_models(3, Context(2, per_arm=True))
+        assert models.shape[1] == 2 + 3 * 2 + 4 + 4 + 4 * 2 + size
+
+
 # --- What kind of policy it is ------------------------------------------------------------------------------
 
 
@@ -441,6 +433,11 @@ def test_scores_stand_still_where_only_a_play_moves_them() -> None:
 def test_optimistic_policies_are_those_named_so() -> None:
     optimistic = {name for name, policy in POLICIES.items() if policy.functions.optimistic}
     assert optimistic == {"ots", "odts", "d-ots", "aff-ots", "mix-ts", "mix-normal-ts", "mix-poisson-ts"}
+
+
+def test_contextual_policies_are_those_that_read_features() -> None:
+    kinds = {**POLICIES, **CONTEXTUAL_POLICIES}
+    assert {name for name, kind in kinds.items() if kind.functions.contextual} == set(CONTEXTUAL_POLICIES)
 
 
 def test_only_oracle_policies_are_told_the_true_means() -> None:

@@ -11,6 +11,8 @@ import dynabandit as db
 from driver import Driver
 from dynabandit.core.precision import single
 from dynabandit.policies import POLICIES, PolicyState, dynamic_thompson, rexp3
+from dynabandit.policies.practical_forms import practical_form, practical_forms, practical_names
+from dynabandit.validation import BOUNDED, COUNTS, NORMAL, REVENUE
 from ready import READY
 
 GIVEN: dict[str, dict[str, Any]] = {"d-ucb": {"discount": 0.9}, "sw-ucb": {"window": 25}, **READY}
@@ -52,6 +54,37 @@ def test_a_policy_is_said_to_be_informed_where_it_keeps_the_truth() -> None:
         if (driver.memory != before).any():
             informed.add(name)
     assert informed == {name for name, kind in POLICIES.items() if kind.informed}
+
+
+# --- The form that a user can run -----------------------------------------------------------------------------
+
+
+def test_practical_forms_are_those_of_the_policies_made_for_the_rewards_except_oracles_and_for_rested_arms() -> None:
+    anything = {"eps-greedy", "uniform", "best-arm"}
+    normal = {"mix-normal-ts", "normal-ts", "aff-normal-ts", "aff-normal-ucb", "robust-ucb"} | anything
+    revenue = {"mix-revenue-ts", "aff-revenue-ts"} | normal
+    counts = {"mix-poisson-ts", "aff-poisson-ts"} | revenue
+    expected = {
+        NORMAL: normal,
+        REVENUE: revenue,
+        COUNTS: counts,
+        BOUNDED: POLICIES.keys() - (counts - anything) - {"w-swa", "r-ed-ucb"},
+    }
+    for rewards, names in expected.items():
+        assert set(practical_names(rewards)) == names
+        forms = [form.name for form in practical_forms(rewards)]
+        assert forms == [name for name in practical_names(rewards) if name not in {"best-arm", "oracle-restart"}]
+    assert practical_names() == practical_names(BOUNDED)
+    assert [form.label for form in practical_forms()] == [form.label for form in practical_forms(BOUNDED)]
+
+
+def test_a_practical_form_knows_neither_changes_nor_horizon_and_has_a_shorter_window_for_its_tests() -> None:
+    for name in practical_names():
+        form = practical_form(name)
+        assert not form.needs_tuning
+        assert form.parameters.get("horizon", "doubling") in ("doubling", None)
+        longer = {"window": 200} if name in ("m-ucb", "m-kl-ucb") else {}
+        assert form.label == db.policy(name, **longer).practical().label
 
 
 # --- Why some need double precision -------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, normal_pair, stream, words
 from dynabandit.policies.base import Policy, Reward, Step, new_state
-from oracles.mix_lin_ucb import MixLinUCB
+from oracles.mix_lin_ucb import RATES, MixLinUCB
 
 ARMS, STEPS, SEED = 4, 150, 11
 
@@ -68,6 +68,8 @@ def test_every_score_is_that_of_the_oracle(per_arm: bool, dimension: int) -> Non
             x, value = row_of(features[decided - 1], arm), float(rewards[decided - 1, arm])
             kernel.learn(arm, x, value, decided, step)
             oracle.learn(arm, x, value, decided)
+    belief = policy.belief(kernel.state.memory[:, 0], kernel.state.shared)
+    assert belief == pytest.approx((np.nan, np.nan, 1.0 - oracle.weights @ RATES, np.nan), nan_ok=True)
 
 
 def compared(kernel: Kernel, oracle: MixLinUCB, features: np.ndarray, step: int) -> np.ndarray:

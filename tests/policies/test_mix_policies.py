@@ -97,6 +97,7 @@ def test_single_precision_has_the_size_of_an_arm_whose_mean_is_near_one() -> Non
 def test_mix_ts_believes_the_mean_and_the_size_of_its_mixture() -> None:
     policy = db.policy("mix-ts", strength=3, idle=0)
     driver, rewards = Driver(policy, arms=3), [(1, 0, 1.0), (2, 0, 0.5), (3, 1, 1.0), (4, 0, 0.0)]
+    assert driver.shared.tolist() == [0.0, 0.0, *[1 / 8] * 8]
     for step, arm, reward in rewards:
         driver.learn(arm, step, reward)
     oracle, _ = mix_ts.learnt(rewards, 3, policy)

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 import dynabandit as db
 from driver import Driver
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, uniform, words
+from dynabandit.policies import predictive_sampling
 from dynabandit.policies.base import Policy
 from dynabandit.policies.kalman_thompson import DRIFTS
 from oracles import kalman
@@ -79,6 +80,11 @@ def test_without_drift_predictive_sampling_is_thompson_sampling() -> None:
     rewards = (np.random.default_rng(3).random((50, 3)) < 0.5).astype(float)
     played = [[arm for _, arm in Driver(db.policy(name, drift=0.0), 3).play(rewards)] for name in NAMES]
     assert played[0] == played[1]
+
+
+def test_a_mean_that_is_known_has_no_predictive_variance() -> None:
+    assert [predictive_sampling.predictive_variance(0.5, 0.0, change, 1.0) for change in (0.0, 0.01)] == [0.0, 0.0]
+    assert predictive_sampling.predictive_variance(0.5, 0.125, 0.0, 1.0) == 0.125
 
 
 def test_more_drift_narrows_the_draws_of_predictive_sampling() -> None:

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings, strategies as st
+from hypothesis import Phase, example, given, settings, strategies as st
 
 import dynabandit as db
 from driver import Driver
+from dynabandit.core.streams import LEARN, Stream, uniform, words
 from dynabandit.policies import ad_switch as ad_switch_kernels, learned_draws, master_ucb
 from oracles import ad_switch, master, r_bocpd
 
@@ -76,39 +77,84 @@ def test_equal_rewards_are_no_change(reward: float) -> None:
     assert Driver(db.policy("r-bocpd-ucb", horizon=100), arms=2).feed(0, *[reward] * 500).slot("plays")[0] == 500.0
 
 
-@settings(max_examples=10, deadline=None, derandomize=True, phases=[Phase.generate])
+def agrees_with_master(oracle: master.Master, shared: np.ndarray) -> None:
+    """Compare what is remembered of the current block."""
+    steps, orders = len(oracle.rewards), range(master_ucb.ORDERS)
+    assert (shared[master_ucb.BLOCK], shared[master_ucb.STEPS]) == (oracle.n, steps)
+    assert shared[master_ucb.PESSIMISM] == pytest.approx(1.0 - min(oracle.optimistic, default=1.0))
+    assert shared[master_ucb.EXCESS] == pytest.approx(sum(oracle.optimistic) - sum(oracle.rewards), abs=1e-9)
+    running = {one.order: sum(oracle.rewards[one.start - 1 :]) for one in oracle.instances if one.end > steps}
+    assert [shared[master_ucb.RUNNING + order] for order in orders] == [
+        float(order in running and order < oracle.n) for order in orders
+    ]
+    for order, total in running.items():
+        assert shared[master_ucb.REWARDS + order] == pytest.approx(total)
+    assert not shared[master_ucb.REWARDS + oracle.n + 1 :].any()
+
+
+@settings(max_examples=10, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
+@example(scale=1.0, horizon=1, arms=2, seed=0)  # rewards of the second piece show that no arm can be good
 @given(scale=st.sampled_from([0.0, 0.001, 0.004, 1.0]), horizon=st.sampled_from([1, 127, 5003]), arms=ARMS, seed=SEEDS)
 def test_master_ucb_is_its_oracle(scale: float, horizon: int, arms: int, seed: int) -> None:
     driver = Driver(db.policy("master-ucb", scale=scale, horizon=horizon), arms, seed)
     oracle = master.Master(arms, horizon, scale)
     rewards = rewards_of(arms, seed)
     played: tuple[int, float] | None = None
+    lowest = 1.0
     for step, arm in driver.play(rewards):
         if played is not None:
             oracle.observe(*played, lambda order: learned_draws.draw(driver.shared, master_ucb.HASH, order, 0))
-        for one in oracle.instances:
-            if one.end > len(oracle.rewards):
-                assert driver.shared[master_ucb.REWARDS + one.order] == pytest.approx(
-                    sum(oracle.rewards[one.start - 1 :])
-                )
+            lowest = min(lowest, *oracle.optimistic, 1.0)
+        agrees_with_master(oracle, driver.shared)
         expected = oracle.scores()
         np.testing.assert_allclose(driver.scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
         assert is_a_largest(expected, arm)
         played = arm, float(rewards[step - 1, arm])
+    assert (scale, horizon, seed) != (1.0, 1, 0) or lowest < 0.9
 
 
-def test_rewards_that_are_too_good_restart_master() -> None:
-    """Test 1, which hardly ever fails before test 2 does: an instance of 2 of the first 4 steps of a block ends."""
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_rewards_that_are_too_good_restart_master(order: int) -> None:
+    """Test 1, which hardly ever fails before test 2 does: an instance ends with the 8 steps of a block."""
     policy = db.policy("master-ucb", horizon=1000, scale=1e-4)
     params, shared = policy.params(2), np.zeros(policy.shared_size())
-    shared[[master_ucb.BLOCK, master_ucb.STEPS, master_ucb.PESSIMISM, master_ucb.EXCESS]] = 3.0, 4.0, 0.6, -9.0
-    bar = 0.4 + 9.0 * params.factor * master_ucb.rho(2.0, params)
-    shared[master_ucb.REWARDS + 1] = 2.0 * bar + 1e-9
-    assert not master_ucb.has_changed(shared, params)  # there is no such instance
-    shared[master_ucb.RUNNING + 1] = 1.0
+    shared[[master_ucb.BLOCK, master_ucb.STEPS, master_ucb.PESSIMISM, master_ucb.EXCESS]] = 3.0, 8.0, 0.6, -9.0
+    bar = 1.0 - 0.6 + 9.0 * params.factor * master_ucb.rho(2.0**order, params)
+    shared[master_ucb.REWARDS + order] = 2.0**order * bar
+    if order < 3:
+        assert not master_ucb.has_changed(shared, params)  # there is no such instance
+        shared[master_ucb.RUNNING + order] = 1.0
     assert master_ucb.has_changed(shared, params)
-    shared[master_ucb.REWARDS + 1] -= 2e-9
+    shared[master_ucb.REWARDS + order] = np.nextafter(2.0**order * bar, 0.0)
     assert not master_ucb.has_changed(shared, params)
+    shared[master_ucb.REWARDS + order], shared[master_ucb.STEPS] = 9.0, 7.0
+    assert bool(master_ucb.has_changed(shared, params)) is (order == 0)  # the others do not end now
+
+
+def test_rewards_that_are_worse_than_promised_restart_master() -> None:
+    policy = db.policy("master-ucb", horizon=1000, scale=1e-4)
+    params, shared = policy.params(2), np.zeros(policy.shared_size())
+    bar = 3.0 * params.factor * master_ucb.rho(8.0, params)
+    for excess, changed in ((8.0 * bar, True), (np.nextafter(8.0 * bar, 0.0), False)):
+        shared[[master_ucb.BLOCK, master_ucb.STEPS, master_ucb.EXCESS]] = 3.0, 8.0, excess
+        assert bool(master_ucb.has_changed(shared, params)) is changed
+
+
+def test_the_optimistic_value_of_master_is_the_largest_bound_of_its_active_instance_but_at_most_one() -> None:
+    memory = np.full((master_ucb.SIZE, 3), 7.0)  # of other instances
+    totals, counts = memory[master_ucb.TOTALS + 5], memory[master_ucb.COUNTS + 5]
+    totals[:], counts[:] = [2.0, 6.0, 0.25], [10.0, 20.0, 1.0]
+    assert master_ucb.optimistic_value(memory, 5, 0.5) == 0.75
+    assert master_ucb.optimistic_value(memory, 5, 3.0) == 1.0
+    totals[1], counts[1] = 0.0, 0.0
+    assert master_ucb.optimistic_value(memory, 5, 0.5) == 1.0
+
+
+def test_the_last_block_of_master_is_followed_by_one_of_the_same_length() -> None:
+    driver = Driver(db.policy("master-ucb", horizon=100), arms=2)
+    driver.shared[[master_ucb.BLOCK, master_ucb.ACTIVE]], driver.shared[master_ucb.STEPS] = 31.0, 2.0**31 - 2.0
+    sizes = [driver.feed(0, 0.5).shared[[master_ucb.BLOCK, master_ucb.STEPS]].tolist() for _ in range(2)]
+    assert sizes == [[31.0, 2.0**31 - 1.0], [31.0, 0.0]]
 
 
 def agrees_with(oracle: ad_switch.AdSwitch, driver: Driver) -> None:
@@ -162,6 +208,14 @@ def test_a_hash_depends_on_every_arm_and_reward() -> None:
     assert len(set(numbers)) == 1000
 
 
+def test_the_numbers_drawn_from_a_hash_are_those_of_earlier_releases() -> None:
+    """Logs of such policies would otherwise be replayed with other choices."""
+    shared = np.array([5.0, 0.0])
+    learned_draws.update_hash(shared, 1, 3, 0.25)
+    assert shared[1] == words(Stream(0, 0, 0), LEARN, 250_000, 3, 1)[0] >> 8
+    assert learned_draws.draw(shared, 0, 2, 1) == uniform(Stream(5, 0, 0), LEARN, 2, 1)
+
+
 @settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(
     horizon=st.sampled_from([1, 3, 127]),
@@ -188,3 +242,12 @@ def test_ad_switch_is_its_oracle(
         assert arm in oracle.candidates()
         assert oracle.played_at[arm] == longest_idle
         played = arm, float(rewards[step - 1, arm])
+
+
+def test_checks_of_ad_switch_are_started_for_changes_down_to_two_to_the_minus_24() -> None:
+    driver = Driver(db.policy("ad-switch", horizon=1000, scale=1e12), arms=2)  # so that every check is started
+    driver.slot("plays")[1], log = 7.0, np.log(1000)
+    for gap, smallest in ((0.0, 24), (16.0 * 2.0**-5, 5), (np.nextafter(16.0 * 2.0**-5, 1.0), 4), (9.0, 0)):
+        driver.slot("gap")[1], driver.slot("due")[1] = gap, 0.0
+        ad_switch_kernels.add_checks(driver.state, 1, driver.params)
+        assert driver.slot("due")[1] == (7.0 + np.floor(2.0 * log * 4.0**smallest) if smallest else 0.0)

@@ -117,6 +117,14 @@ def test_the_window_with_the_better_blocks_is_drawn_more_often() -> None:
     assert windows[200:].count(2.0) > 60
 
 
+def test_a_window_is_drawn_although_rounding_leaves_a_rest_of_the_probability(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver(db.policy("borl", block=8, exploration=0.2), arms=2)
+    monkeypatch.setattr(learned_draws, "draw", lambda *_: 1.0)
+    driver.feed(0, *[0.0] * 8)
+    drawn = driver.shared[[borl_policy.WINDOW, borl_policy.CHOSEN, borl_policy.CHANCE, borl_policy.SEEN]]
+    assert drawn.tolist() == [8.0, 3.0, pytest.approx(0.25), 0.0]
+
+
 def test_the_memory_of_borl_is_bounded() -> None:
     policy = db.policy("borl")
     size = borl_policy.LATEST + 1

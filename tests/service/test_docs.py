@@ -1,5 +1,6 @@
 """The page about the service cannot drift from it."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -95,6 +96,21 @@ def test_the_examples_run(
                 assert http.put(f"/v1/bandits/documented-{place}", content=block, headers={
                     "Content-Type": "application/json"}).status_code == 201  # fmt: skip
     assert re.search(r"^show (red|green|blue)$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_page_about_the_lift_has_the_measured_numbers() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    page, measured = (docs / "lift.md").read_text(), json.loads((docs / "measured" / "lift-coverage.json").read_text())
+    rows = [
+        *(f"| {name} | {100 * one['missed']:.1f} % | {one['width_relative_to_one_look']:.1f} |"
+          for name, one in measured["lift"].items()),
+        *(f"| {name} | {100 * one['false_alarms']:.1f} % | {one['median_delay']:,.0f} |"
+          for name, one in measured["guardrails"].items()),
+        *(f"| {name} | {100 * rate:.1f} % |" for name, rate in measured["sample_ratio"].items()),
+    ]  # fmt: skip
+    assert [row for row in rows if row not in page] == []
+    assert all(one["missed"] <= 0.05 for one in measured["lift"].values())
+    assert all(one["false_alarms"] <= 0.05 for one in measured["guardrails"].values())
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")

@@ -3,16 +3,19 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 import dynabandit as db
-from dynabandit.client import Client, ServiceError
+from dynabandit.client import Client, ServiceError, local_decider
 from dynabandit.service.api_types import DeciderState, Event
+from dynabandit.service.commands import app
 from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.deciders import DeciderProgress, Deciders
@@ -99,7 +102,7 @@ def test_a_batch_that_is_sent_again_changes_nothing(client: Client, http: httpx.
     assert (client.state("b").sequence, client.state("b").step) == (9, 4)
 
 
-@pytest.mark.promise(181)
+@pytest.mark.promise(181, 191)
 def test_deciders_that_the_state_has_forgotten_are_found_in_the_log(
     client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +121,66 @@ def test_deciders_that_the_state_has_forgotten_are_found_in_the_log(
     assert (state.step, state.sequence) == (6, 9)
     assert len([one for one in state.deciders if one.step]) == 1
     assert_replay_agrees(server.store.url)
+
+
+@pytest.mark.promise(181)
+def test_replicas_store_a_batch_once(postgres_url: str, make: Make) -> None:
+    with running(open_store(postgres_url)) as first, running(open_store(postgres_url)) as second:
+        with Client(first.url) as client:
+            client.create("b", ARMS, "ucb", seed=3)
+            decider = make(first.url)
+            for number in range(1, 6):
+                for one in decider.decide_many(10):
+                    decider.reward(one.decision, 1)
+                decider.flush()
+                batch = decider._log.first()
+
+                def send(url: str, batch: bytes | None = batch) -> int:
+                    path = f"{url}/v1/bandits/b/local-decisions"
+                    return httpx.post(path, content=batch, headers=JSON, timeout=60, verify=False).status_code
+
+                with ThreadPoolExecutor(4) as threads:
+                    assert list(threads.map(send, [first.url, second.url] * 2)) == [200] * 4
+                assert client.state("b").step == 10 * number
+                decider.sync()
+            assert [one.local_step for one in local_events(client)] == list(range(1, 51))
+            assert len(list(client.events("b", kind="reward"))) == 50
+    assert_replay_agrees(postgres_url)
+
+
+def test_batches_are_sent_in_the_background(client: Client, make: Make) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make(refresh_seconds=0.01, flush_seconds=0.01)
+    decider.decide_many(3)
+    wait_for(lambda: client.state("b").step == 3 and decider.waiting == 0)
+    assert decider.problem is None
+
+
+def test_threads_share_a_decider(client: Client, make: Make, server: Running) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make(refresh_seconds=0.01, flush_seconds=0.01)
+
+    def decide(_: int) -> list[str]:
+        made = decider.decide_many(50)
+        for one in made:
+            decider.reward(one.decision, one.arm == "blue")
+        return [one.decision for one in made]
+
+    with ThreadPoolExecutor(8) as threads:
+        found = [decision for some in threads.map(decide, range(16)) for decision in some]
+    assert len(set(found)) == 800
+    decider.sync()
+    assert (client.state("b").step, decider.rejected) == (800, 0)
+    assert_replay_agrees(server.store.url)
+
+
+def test_a_child_cannot_decide_under_the_ids_of_its_parent(client: Client, make: Make) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    local_decider.close_in_child()
+    with pytest.raises(ServiceError, match="before a fork"):
+        decider.decide()
+    kill(decider)
 
 
 @pytest.mark.promise(180)
@@ -151,7 +214,7 @@ def batch_of(identity: str) -> dict[str, Any]:
     return {"id": identity, "decider": DECIDER, "first": 1, "base": 1, "decisions": [{"arm": 1}, {"arm": 2}]}
 
 
-@pytest.mark.promise(186)
+@pytest.mark.promise(186, 191)
 def test_an_invalid_batch_is_refused_as_a_whole(client: Client, http: httpx.Client) -> None:
     identity = client.create("b", ARMS, "ucb", seed=3).id
     reward = {"decider": DECIDER, "step": 1, "reward": 1}
@@ -159,6 +222,8 @@ def test_an_invalid_batch_is_refused_as_a_whole(client: Client, http: httpx.Clie
         ({"decisions": [{"arm": 1}, {"arm": 3}]}, 422, "decisions[1].arm must be a whole number from 0 to 2"),
         ({"decisions": [{"arm": 1, "context": {"hour": 1}}]}, 422, "decisions[0].context must be None"),
         ({"decisions": [{"arm": 1, "unit": ""}]}, 422, "decisions[0].unit"),
+        ({"decisions": [{"arm": 1}] * 1001}, 422, "decisions must"),
+        ({"rewards": [reward] * 1001}, 422, "rewards must"),
         ({"rewards": [reward, {**reward, "reward": 2}]}, 422, "rewards[1].reward must be a number in [0, 1], got 2"),
         ({"decider": "me"}, 422, "decider"),
         ({"first": 0}, 422, "first must be"),
@@ -311,6 +376,20 @@ def test_a_pause_takes_effect_with_the_next_state(client: Client, make: Make) ->
 
 
 @pytest.mark.promise(184)
+def test_a_pause_takes_effect_under_overload(
+    client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    admission = server.service.writer.admission
+    monkeypatch.setattr(admission, "is_full", lambda events=1, priority=False: not priority)
+    assert http.post("/v1/bandits/b/decisions", json={}).status_code == 429
+    client.change_arm("b", "red", paused=True)
+    decider._refresh()
+    assert {one.arm for one in decider.decide_many(10)} == {"green", "blue"}
+
+
+@pytest.mark.promise(184)
 def test_a_state_that_is_too_old_is_not_used(client: Client, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     client.create("b", ARMS, "ucb", seed=3)
     decider = make(max_staleness=5.0)
@@ -395,8 +474,11 @@ def test_units_and_the_holdout(client: Client, http: httpx.Client, make: Make, s
     assert {one.arm for one in first if one.holdout} == {"red"}
     other = make(folder=decider._folder / "other")
     assert [other.decide(unit=unit).holdout for unit in units] == held, "the same units in every process"
-    decider.decide_many(10)  # without a unit, by a hash of the id
+    without_unit = decider.decide_many(10)  # by a hash of the id
     decider.sync()
+    counted = client.state("b").holdout
+    assert counted is not None
+    assert counted.holdout.decisions == sum(one.holdout for one in first + without_unit)
     for unit, before in zip(units, first, strict=True):
         [served] = http.post("/v1/bandits/b/decisions", json={"unit": unit}).json()["decisions"]
         assert (served["arm"], served["repeated"], served["holdout"]) == (before.arm, True, before.holdout)
@@ -422,7 +504,7 @@ def test_contexts(client: Client, http: httpx.Client, make: Make, server: Runnin
         if turn % 10 == 9:
             decider.sync()
     assert local_events(client)[7].context == {"hour": 7, "new": False}
-    for wrong in (None, {"hours": 1}, {"hour": "x"}, {"hour": object()}):
+    for wrong in (None, {"hours": 1}, {"hour": "x"}, {"hour": object()}, {f"{n}": [0.5] * 1000 for n in range(200)}):
         with pytest.raises((TypeError, ValueError), match=r"context|feature"):
             decider.decide(wrong)
     with pytest.raises(ValueError, match="unit must have"):
@@ -437,7 +519,7 @@ def test_the_export_has_the_propensities_of_the_states_behind_the_decisions(clie
     client.create("b", ["red", "green"], "ts", seed=3)
     decider = make()
     local = decider._local.bandit.copy()  # of the first state
-    for decision in client.decide_many("b", 200):
+    for decision in client.decide_many("b", 50):
         client.reward(decision.decision, decision.arm == "green")
     made = decider.decide_many(3)
     expected = []
@@ -445,7 +527,7 @@ def test_the_export_has_the_propensities_of_the_states_behind_the_decisions(clie
         expected.append(local.propensities()[one.arm])
         local.play_column(local.names.index(one.arm))
     decider.sync()
-    exported = list(client.export("b"))[200:]
+    exported = list(client.export("b"))[50:]
     assert [one.propensity for one in exported] == expected
     assert all(one.replayed for one in exported)
     assert min(expected) > 0.3, "the first state has no preference, the later one has"
@@ -478,6 +560,8 @@ def test_after_compaction_decisions_from_removed_states_are_taken(store_url: str
         assert [replayed[one.step or 0] for one in local_events(client)[-20:]] == [False] * 10 + [True] * 10
     found = verified(store_url)
     assert (found.problem, found.local, found.local_taken) == (None, 10, 10)
+    said = CliRunner().invoke(app, ["verify", "--store", store_url]).output
+    assert "10 local decisions and 10 whose states are not in the log" in said
 
 
 @pytest.mark.promise(189)

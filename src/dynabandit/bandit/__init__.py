@@ -2,5 +2,6 @@
 
 from dynabandit.bandit.arms import Arm, Arms
 from dynabandit.bandit.bandit import Bandit
+from dynabandit.bandit.ranking import RankedArm
 
-__all__ = ["Arm", "Arms", "Bandit"]
+__all__ = ["Arm", "Arms", "Bandit", "RankedArm"]

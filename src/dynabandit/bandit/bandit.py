@@ -11,8 +11,8 @@ import numpy as np
 from dynabandit.bandit import serialization
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.contexts import Contexts, make_contexts
-from dynabandit.bandit.decision_making import DecisionMaking
 from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, law_after_change, live_policy
+from dynabandit.bandit.ranking import Ranking
 from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.context import Context
@@ -30,7 +30,7 @@ from dynabandit.validation import BOUNDED, RewardDomain, integer
 MANY_REWARDS = 4096  # learned at a time
 
 
-class Bandit(DecisionMaking, RewardLearning):
+class Bandit(Ranking, RewardLearning):
     """A policy that makes live decisions: ask it for an arm, and report the reward.
 
     It uses the functions and random streams of a simulation: with the same rewards and delays, it makes the same

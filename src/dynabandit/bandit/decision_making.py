@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from dynabandit.bandit.contexts import Contexts
 from dynabandit.bandit.live_policies import check_size
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_STEP, SHARE, seed_of_place, shifted, stream, uniform
+from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_STEP, SHARE, shifted, stream, uniform
 from dynabandit.policies import Policy, PolicyState
 from dynabandit.policies.base import no_preparation
 from dynabandit.policies.choice_probabilities import (
@@ -30,13 +30,6 @@ NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
 ContextValues = Mapping[str, Any]
 SomeArms = Sequence[int] | Sequence[str]  # columns or names
-
-
-class RankedArm(NamedTuple):
-    """An arm of a ranking, and the probability that it is chosen among the arms that the places before it left."""
-
-    arm: str
-    propensity: float
 
 
 class DecisionMaking:
@@ -108,59 +101,6 @@ class DecisionMaking:
     def _allowed(self, columns: np.ndarray) -> np.ndarray:
         """Return those of the columns that are below their maximum share."""
         return columns if self._limits is None else self._limits.allowed(columns)
-
-    def rank(
-        self, count: int, context: ContextValues | None = None, among: Sequence[str] | None = None
-    ) -> list[RankedArm]:
-        """Return the best `count` arms in order, or all if there are fewer; this is one decision, for the first arm.
-
-        The first one is the arm that `choose` would return. Each further one is the choice among the arms that are
-        left, in the same state and with random numbers of its own. Report a reward for another arm than the first one
-        by `reward(arm, value, chosen=first)`.
-
-        Examples
-        --------
-        >>> from dynabandit import Bandit
-        >>> bandit = Bandit("ucb", arms=["a", "b", "c"], seed=1)
-        >>> first, second = bandit.rank(2)
-        >>> first, second
-        (RankedArm(arm='a', propensity=1.0), RankedArm(arm='b', propensity=1.0))
-        >>> bandit.reward(second.arm, 1, chosen=first.arm)
-        >>> [arm.pending for arm in bandit.arms.values()], bandit.arms["b"].mean
-        ([0, 0, 0], 1.0)
-        """
-        columns = self.ranked_columns(count, context, among)
-        propensities = self.place_propensities(columns, context, among)
-        self.play_column(columns[0], context)
-        return [RankedArm(self._arms.names[one], each) for one, each in zip(columns, propensities, strict=True)]
-
-    def ranked_columns(
-        self, count: int, context: ContextValues | None = None, among: SomeArms | None = None
-    ) -> list[int]:
-        """Return the columns of the ranking that `rank` would return; `play_column` of the first one records it."""
-        step = self._next_step()
-        if count == 1:
-            return [self._choice(step, context, among)[0]]
-        count = integer("count", count, 1, len(self._arms))
-        first, vector = self._choice(step, context, among)
-        ranking, left, other = [first], self._candidates(among), copy.copy(self)
-        other._shared = self._shared.copy()  # in which a policy may note what it computed for the first choice
-        while len(ranking) < count and len(left) > 1:
-            left = left[left != ranking[-1]]
-            other._seed = seed_of_place(self._seed, len(ranking))
-            other._signed_seed = compiled.signed_seed(other._seed)
-            ranking.append(other._pick_within(self._allowed(left), step, vector))
-        return ranking
-
-    def place_propensities(
-        self, ranking: Sequence[int], context: ContextValues | None = None, among: SomeArms | None = None
-    ) -> list[float]:
-        """Return the propensity of each place of a ranking that was not recorded yet."""
-        found, left = [], self._candidates(among)
-        for column in ranking:
-            found.append(self.propensities(context, among=left.tolist())[self._arms.names[column]])
-            left = left[left != column]
-        return found
 
     def play_column(self, column: int, context: ContextValues | None = None, *, counts_for_shares: bool = True) -> None:
         """Record a decision for a column that was made elsewhere, as if `choose_column` had returned it.

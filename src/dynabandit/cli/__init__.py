@@ -9,7 +9,7 @@ from dynabandit import __version__
 
 __all__ = ["SERVICE", "main", "missing"]
 
-SERVICE = ("serve", "keys", "verify", "compact")  # commands that need the extra `serve`
+SERVICE = ("serve", "keys", "verify", "compact", "import")  # commands that need the extra `serve`
 
 
 def main() -> None:

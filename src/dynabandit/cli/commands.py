@@ -209,6 +209,7 @@ def _run(spec: Spec, out: Path, options: dict[str, Any], publish: Publish) -> No
 def _add_service_commands() -> None:
     """Add the commands of the service, or commands that say what to install for them."""
     try:
+        from dynabandit.cli.log_import import app as log_import
         from dynabandit.service.commands import app as service
     except ModuleNotFoundError as error:
         message = missing(error, "serve")
@@ -216,6 +217,7 @@ def _add_service_commands() -> None:
             app.command(name, help="Decisions over HTTP.", context_settings=ANYTHING)(lambda: stop(message, FAILED))
     else:
         app.add_typer(service)
+        app.add_typer(log_import)
 
 
 app.add_typer(offline.app)

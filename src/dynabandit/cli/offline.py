@@ -107,12 +107,13 @@ def replay(
         with bad_input():
             source = _source(file, bandit, encoding, separator)
             log = from_source(
-                source, _features(feature), skip_bad, rewards, arm=arm, reward=reward, time=time, propensity=propensity
-            )
+                source, read_features(feature), skip_bad, rewards,
+                arm=arm, reward=reward, time=time, propensity=propensity,
+            )  # fmt: skip
             options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
             found = []
             for one in (make_policy(log.resolved(each)) for each in chosen):
-                with _progress(one.label) as progress:
+                with show_progress(one.label) as progress:
                     found.append(offline.replay(log, one, clock=clock, learn=learn, progress=progress, **options))
         _report_left_out(log)
         for replayed in found:
@@ -153,9 +154,10 @@ def advise(
         with bad_input():
             source = _source(file, bandit, encoding, separator)
             log = from_source(
-                source, _features(feature), skip_bad, rewards, arm=arm, reward=reward, time=time, propensity=propensity
-            )
-            with _progress("all candidates") as progress:
+                source, read_features(feature), skip_bad, rewards,
+                arm=arm, reward=reward, time=time, propensity=propensity,
+            )  # fmt: skip
+            with show_progress("all candidates") as progress:
                 advice = offline.advise(
                     log, chosen, replications=replications, draws=draws, clip=clip, seed=seed, progress=progress
                 )
@@ -184,7 +186,7 @@ def _source(file: str, bandit: str | None, encoding: str, separator: str) -> Sou
         stop(str(error), FAILED)
 
 
-def _features(texts: list[str] | None) -> Any:
+def read_features(texts: list[str] | None) -> Any:
     """Return the features as `offline.read` takes them: names if no feature has options, else a mapping."""
     pairs = [read_one_line(text) for text in texts or ()]
     if not any(options for _, options in pairs):
@@ -219,7 +221,7 @@ def _ending() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
+def show_progress(title: str) -> Iterator[Callable[[int, int], None]]:
     """Show in a terminal how many rows are done."""
     with Progress(console=display.console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(title, total=None)
@@ -228,9 +230,14 @@ def _progress(title: str) -> Iterator[Callable[[int, int], None]]:
 
 def _report_left_out(log: Log) -> None:
     """Print on standard error which rows were left out, and reasons to doubt the estimates."""
+    report_bad_rows(log)
+    _warn(log.doubts)
+
+
+def report_bad_rows(log: Log) -> None:
+    """Print on standard error which rows were left out."""
     if log.bad.count:
         typer.echo(f"dynabandit: left out {log.bad.count} of {log.rows + log.bad.count} rows:\n{log.bad}", err=True)
-    _warn(log.doubts)
 
 
 def _warn(doubts: list[str]) -> None:

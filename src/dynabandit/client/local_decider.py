@@ -8,6 +8,7 @@ import random
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_path
-from dynabandit.client.local_log import LocalLog
+from dynabandit.client.local_log import MAX_CONTENT, LocalLog
 from dynabandit.client.sync_client import Client
 from dynabandit.service import api_types
 from dynabandit.service.api_types import Decision, LocalBatch, LocalDecision, LocalReward, LocalState
@@ -29,6 +30,7 @@ from dynabandit.service.local_states import MAX_AGE
 from dynabandit.validation import integer, number
 
 ADOPT_SECONDS = 60.0  # between two searches for the files of deciders that were killed
+OPEN: "weakref.WeakSet[LocalDecider]" = weakref.WeakSet()
 MAX_UNWRITTEN = 1_000_000  # decisions and rewards that wait in memory while the local file cannot be written
 
 
@@ -112,6 +114,7 @@ class LocalDecider:
         ]
         for thread in self._threads:
             thread.start()
+        OPEN.add(self)
 
     # Decisions and rewards
 
@@ -120,7 +123,7 @@ class LocalDecider:
 
         It is durable after `flush`, which also happens every `flush_seconds`.
         """
-        given = None if context is None else checked("context", plain(context), api_types.Context)
+        given = None if context is None else checked_context(context)
         unit = None if unit is None else clean_name(unit, "unit")
         with self._lock:
             self._check_usable()
@@ -170,13 +173,15 @@ class LocalDecider:
         given = {"decider": decider, "step": int(step), "reward": value}
         item = checked("decision", given, LocalReward)
         with self._lock:
-            if self._closing.is_set():
-                raise ServiceError(0, "this LocalDecider is closed")
+            self._check_open()
             self._open_batch().rewards.append(item)
 
-    def _check_usable(self) -> None:
+    def _check_open(self) -> None:
         if self._closing.is_set():
-            raise ServiceError(0, "this LocalDecider is closed")
+            raise ServiceError(0, "this LocalDecider is closed, or was made before a fork: make a new one")
+
+    def _check_usable(self) -> None:
+        self._check_open()
         if self._max_staleness < math.inf and self.staleness > self._max_staleness:
             age = f"the state of bandit {self.name!r} is {self.staleness:.1f} seconds old"
             raise ServiceError(0, f"{age}, and max_staleness is {self._max_staleness:g}: {self.problem}")
@@ -368,7 +373,26 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
         raise ValueError(f"{argument} is not valid: {error}, got {value!r:.200}") from None
 
 
+def checked_context(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a context as the service takes it, or raise an error."""
+    found: dict[str, Any] = checked("context", plain(context), api_types.Context)
+    size = len(msgspec.json.encode(found))
+    if size > MAX_CONTENT // 2:
+        raise ValueError(f"context must have at most {MAX_CONTENT // 2} bytes as JSON, got {size}")
+    return found
+
+
 def default_folder(url: str, bandit: str) -> Path:
     """Return the folder for the files of a bandit's deciders."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "dynabandit" / hashlib.sha256(f"{url} {bandit}".encode()).hexdigest()[:16]
+
+
+def close_in_child() -> None:
+    """After a fork, keep the child from making decisions under the ids of its parent."""
+    for decider in OPEN:
+        decider._lock, decider._closing = threading.Lock(), threading.Event()  # another thread may have had the lock
+        decider._closing.set()
+
+
+os.register_at_fork(after_in_child=close_in_child)

@@ -130,21 +130,27 @@ class Log:
                 yield parsed
 
     def chunks(self) -> Iterator[Logged]:
-        """Yield all usable rows in batches."""
+        """Yield all usable rows in batches, encoded for a replay."""
         columns = {name: column for column, name in enumerate(self.arms)}
         encoder = None if self.features is None else self.features.copy()
-        left = self.rows
-        for parsed in self._parsed(BadRows()):
-            try:
-                arms = np.array([columns[name] for name in parsed.arm[:left]], dtype=np.int64)
-            except KeyError as error:
-                raise ValueError(f"{self.name} changed while it was read: it has a new arm {error}") from None
+        for parsed in self.parsed():
+            arms = np.array([columns[name] for name in parsed.arm], dtype=np.int64)
             propensities = np.full(len(arms), 1.0 / len(self.arms))
             if parsed.propensity is not None:
-                propensities = parsed.propensity[:left]
-            features = empty_features(None, 1, 1) if encoder is None else _encoded(encoder, parsed.contexts[:left])
-            yield Logged(arms, parsed.reward[:left], propensities, features)
-            left -= len(arms)
+                propensities = parsed.propensity
+            features = empty_features(None, 1, 1) if encoder is None else _encoded(encoder, parsed.contexts)
+            yield Logged(arms, parsed.reward, propensities, features)
+
+    def parsed(self) -> Iterator[Parsed]:
+        """Yield all usable rows in batches, with the names of arms and the contexts of the file."""
+        known, left = set(self.arms), self.rows
+        for found in self._parsed(BadRows()):
+            rows = found.first_rows(left)
+            for name in rows.arm:
+                if name not in known:
+                    raise ValueError(f"{self.name} changed while it was read: it has a new arm {name!r}")
+            yield rows
+            left -= len(rows.arm)
             if left == 0:  # the file may have grown since
                 return
         raise ValueError(f"{self.name} changed while it was read: it lost {left} of {self.rows} rows")

@@ -108,6 +108,11 @@ class Parsed(NamedTuple):
     time: np.ndarray | None
     contexts: list[dict[str, Any]]  # empty without features
 
+    def first_rows(self, count: int) -> "Parsed":
+        """Return the first of these rows."""
+        propensity, time = (None if one is None else one[:count] for one in (self.propensity, self.time))
+        return Parsed(self.arm[:count], self.reward[:count], propensity, time, self.contexts[:count])
+
 
 class Allowed(NamedTuple):
     """The numbers that are allowed in a column."""

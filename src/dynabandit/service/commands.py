@@ -16,11 +16,10 @@ from typing import Annotated, NoReturn
 import structlog
 import typer
 
-from dynabandit.bandit import Bandit
 from dynabandit.extras import import_extra
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
-from dynabandit.service.domain.warm_start import compile_policy
+from dynabandit.service.domain.warm_start import bandit_to_compile, compile_policy
 from dynabandit.service.errors import StoreError
 from dynabandit.service.http.limits import MAX_CONNECTIONS
 from dynabandit.service.http.requests import is_loopback
@@ -209,6 +208,8 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
                 said += f", compacted up to event {one.start} and replayed from there"
             for release, count in one.made_by.items():
                 said += f", {count} decisions made by {release}, rewards agree"
+            if one.imported:
+                said += f", {one.imported} decisions imported"
             if one.local or one.local_taken:
                 said += f", {one.local} local decisions"
             if one.local_taken:
@@ -258,7 +259,7 @@ def _compile(policies: Iterable[str]) -> None:
     """Compile policies before the server starts, so that no request waits for it."""
     for name in policies:
         try:
-            Bandit(name, ["a", "b"], seed=0)
+            bandit_to_compile(name, {})
         except ValueError as error:
             _refuse(f"--compile: {error}")
     for name in policies:

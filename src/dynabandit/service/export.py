@@ -96,7 +96,9 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
         if row.kind == DECISION:
             arm, bandit = state.bandit.names[row.arm or 0], local.bandit(state, row)
             propensity = _propensity(bandit or state.bandit, state, row, draws) if row.value is None else row.value
-            piece.append(Replayed(row, arm, propensity, state.rules == RULES and bandit is not None))
+            is_imported = (row.step or 0) <= state.settings.imported
+            is_replayed = state.rules == RULES and bandit is not None and not is_imported
+            piece.append(Replayed(row, arm, propensity, is_replayed))
         local.check(state, row)
         state.apply(row)
         local.keep(state)
@@ -114,6 +116,8 @@ def _propensity(bandit: Bandit, state: LoggedState, row: EventRow, draws: int) -
     most 1 / (2 sqrt(draws)).
     """
     holdout, details = state.settings.holdout, read_details(row.body)
+    if (row.step or 0) <= state.settings.imported:  # all arms are assumed to be equally likely, as for other logs
+        return 1.0 / len(bandit.names)
     column, counts = row.arm or 0, state.rules >= RULES_WITH_PENDING_PLAYS
     arm, context, among = bandit.names[column], details.context, details.among
     exact = bandit.exact_propensities(context, among, count_pending=counts)

@@ -24,6 +24,7 @@ class Verification(NamedTuple):
     problem: str | None
     local: int = 0  # decisions of local deciders that were made again
     local_taken: int = 0  # and those that were taken from the log, because the state behind them is not in it
+    imported: int = 0  # decisions that were made by another system: they are taken from the log
 
 
 def verify(store: Store) -> list[Verification]:
@@ -68,6 +69,6 @@ def verify_bandit(store: Store, number: int, name: str) -> Verification:
     steps, state_hash = (state.bandit.step, state.state_hash()) if state.sequence else (0, "")
     made_by = {EARLIER_RELEASES[rules - 1]: count for rules, count in state.taken.items()}
     made, taken = (0, 0) if local is None else (local.made, local.taken)
-    return Verification(
-        name, public_id(number), start, state.sequence, steps, made_by, compared, state_hash, problem, made, taken
-    )
+    imported = max(0, min(steps, state.settings.imported))
+    identity, found = public_id(number), (made_by, compared, state_hash, problem, made, taken, imported)
+    return Verification(name, identity, start, state.sequence, steps, *found)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from dynabandit.stats.confidence_sequences import bounded_limit, normal_limit
 from dynabandit.stats.intervals import Estimate
 
-MIN_PROPENSITY = 0.02  # with which the policy must choose what the other one chose
+MIN_PROPENSITY = 0.05  # with which the policy must choose what the other one chose
 ALPHA = 0.05  # error rate of each interval
 MIN_EQUAL, MIN_DIFFERENT = 100, 20  # rewards of equal and of different choices before unbounded ones have an interval
 
@@ -98,7 +98,7 @@ def compare_policies(sums: ComparisonSums, is_bounded: bool) -> Comparison:
     ...     sums = add_reward(sums, 0.5, is_equal, float(step % 10 < 8 if is_equal else step % 10 < 4))
     >>> found = compare_policies(sums, is_bounded=True)
     >>> round(found.policy, 4), str(found.difference)
-    (0.6, '0.2004 [0.1004, 0.3004]')
+    (0.6, '0.2004 [0.1505, 0.2503]')
     """
     n = sums.rewards
     if n == 0:

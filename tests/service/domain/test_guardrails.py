@@ -59,6 +59,13 @@ def test_an_arm_that_violates_a_guardrail_is_paused_with_an_alert(make_shop: Any
     assert green.mean == pytest.approx(0.3, abs=0.1)
     assert (stock.direction, stock.arms) == ("min", [])
     shop.assert_replays()
+    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.assert_replays()
+    serve(shop, 5)
+    shop.work.states.clear()  # a restart: the arm is not reported again
+    for one in range(1, 6):
+        measure(shop, one, stock=3.0)
+    assert len(alerts_of(shop)) == 1
 
 
 @pytest.mark.promise(166)
@@ -125,6 +132,27 @@ def test_invalid_metrics_change_nothing(make_shop: Any, values: dict[str, float]
 def test_invalid_guardrails(make_shop: Any, metric: str, rule: Guardrail, problem: str) -> None:
     with pytest.raises(InvalidValueError, match=problem):
         make_shop(guardrails={metric: rule})
+
+
+def test_arms_times_guardrails_are_limited(make_shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "MAX_TESTS", 7)
+    shop = make_shop(policy="ucb", guardrails=RULES)
+    many = SetGuardrails({"a": LATENCY, "b": LATENCY, "c": LATENCY})
+    with pytest.raises(InvalidValueError, match="guardrails must be at most 2 with 3 arms, got 3"):
+        changes.set_guardrails(shop.work, "b", many)
+    with pytest.raises(ConflictError, match="with 2 guardrails must have at most 3 arms, got one more"):
+        changes.add_arm(shop.work, "b", "pink")
+    assert shop.work.events == []
+
+
+def test_a_copy_of_a_state_does_not_change(make_shop: Any) -> None:
+    shop = make_shop(policy="ucb", guardrails=RULES, holdout=api_types.HoldoutSettings(0.3, "red"))
+    serve(shop, 10)
+    copied = shop.state.copy()
+    before = copied.monitoring.to_list()
+    serve(shop, 10)
+    shop.reward(shop.decide(), 1.0)
+    assert copied.monitoring.to_list() == before != shop.state.monitoring.to_list()
 
 
 @pytest.mark.promise(162, 165)

@@ -44,6 +44,8 @@ def test_answer_event_and_export_have_the_same_propensity(make_shop: Any) -> Non
     assert [one.propensity for one in exported(shop)] == known
     assert [one.propensity for one in exported(shop, draws=1)] == known
     shop.assert_replays()
+    shop.store.write([("UPDATE events SET value = 0.125 WHERE kind = 'decision'", ())])
+    assert {one.propensity for one in exported(shop)} == {0.125}, "the recorded one"
 
 
 @pytest.mark.promise(150)

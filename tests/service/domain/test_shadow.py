@@ -176,19 +176,8 @@ def test_a_shadow_is_started_compared_and_promoted_over_http(server: Running) ->
 # The comparison
 
 
-def give_propensities(monkeypatch: pytest.MonkeyPatch, known: bool = True) -> None:
-    """Let the policy of a state be one that takes every arm with the same probability."""
-    monkeypatch.setattr(
-        "dynabandit.service.domain.bandit_state.propensities",
-        lambda bandit, context, among: dict.fromkeys(ARMS, 1.0 / len(ARMS)) if known else None,
-    )
-
-
 @pytest.mark.promise(242)
-def test_the_comparison_estimates_what_the_shadow_would_have_earned(
-    make_shop: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    give_propensities(monkeypatch)
+def test_the_comparison_estimates_what_the_shadow_would_have_earned(make_shop: Any) -> None:
     shop = make_shop(policy="uniform", rewards="bounded")
     set_shadow(shop, "ucb")
     assert shadow_state(shop.state.shadow).problem == (
@@ -214,17 +203,14 @@ def test_the_comparison_estimates_what_the_shadow_would_have_earned(
 def test_without_propensities_or_overlap_there_is_a_reason_and_no_estimate(
     make_shop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    give_propensities(monkeypatch, known=False)
+    monkeypatch.setattr("dynabandit.service.domain.choices.propensities", lambda bandit, context, among: None)
     shop = make_shop(policy="ucb", features=FEATURES)
     set_shadow(shop, "ts")
     shop.learn(20)
     found: Any = shadow_state(shop.state.shadow)
     assert found.problem == "the propensities of most decisions are not known"
     assert (found.rewards, found.unknown, found.mean, found.difference) == (0, 15, None, None)
-    monkeypatch.setattr(
-        "dynabandit.service.domain.bandit_state.propensities",
-        lambda bandit, context, among: {ARMS[bandit.copy().choose_column(context, among)]: 1.0},
-    )
+    monkeypatch.undo()
     shop.learn(100)
     found = shadow_state(shop.state.shadow)
     assert found.uncovered > 0

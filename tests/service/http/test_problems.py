@@ -35,7 +35,7 @@ PROBLEMS: list[tuple[str, str, Any, int, str]] = [
     ("PUT", "/v1/decisions/x/reward", {}, 422, "reward must be a number from -1e+100 to 1e+100, got nothing"),
     ("PUT", "/v1/decisions/x/reward", [], 422, "the body must be an object, got a list of 0 items"),
     ("POST", "/v1/rewards", {"rewards": [{"decision": "x", "reward": 1}, {"decision": "x", "rewards": 1}]}, 422,
-     "rewards[1]: unknown field 'rewards'. Did you mean 'reward'? Known: decision, reward"),
+     "rewards[1]: unknown field 'rewards'. Did you mean 'reward'? Known: arm, decision, reward"),
     ("PATCH", "/v1/bandits/b/arms/red", {"min_share": 1.5}, 422,
      "min_share must be a number from 0 to 1, or null, got 1.5"),
     ("PATCH", "/v1/bandits/b/arms/red", {"max_share": 0}, 422,

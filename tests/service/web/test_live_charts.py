@@ -151,10 +151,10 @@ def test_interventions_are_marked_and_listed_on_an_open_page(
     for chart in CHARTS:
         expect(page.locator(f"#{chart} .note")).to_be_hidden()
     expect(page.locator("#timeline-empty")).to_contain_text("nobody changed an arm")
-    expect(arm_row(page, "green").locator("td").nth(1)).to_have_text(DASH)
+    expect(arm_row(page, "green").locator("td").nth(2)).to_have_text(DASH)
 
     client.change_arm("watched", "green", min_share=0.1, max_share=0.3)
-    expect(arm_row(page, "green").locator("td").nth(1)).to_have_text(f"10{DASH}30 %")
+    expect(arm_row(page, "green").locator("td").nth(2)).to_have_text(f"10{DASH}30 %")
     expect(page.locator("#timeline-empty")).to_be_hidden()
     for chart in CHARTS:
         expect(page.locator(f"#{chart} .annotation-text")).to_have_text([f"green limited to 10{DASH}30 %"])

@@ -95,13 +95,15 @@ def test_arms_are_paused_resumed_added_and_retired(site: Running, client: Client
     expect(page.locator("#tiles")).to_contain_text("230decisions held, learned after 60 minutes")
     expect(page.locator("#tiles")).to_contain_text("230without a reward so far")
     expect(page.locator("#summary")).to_contain_text("No reward has been learned yet.")
-    for column in (2, 3):  # all decisions are pending
+    expect(arm_row(page, "green").locator("td").nth(1)).to_contain_text("0.0 %")  # propensities
+    expect(arm_row(page, "red").locator("td").nth(1)).to_contain_text("50.0 %")
+    for column in (3, 4):  # all decisions are pending
         expect(arm_row(page, "green").locator("td").nth(column)).to_have_text(str(plays))
     expect(arm_row(page, "green").locator("td").nth(0)).to_contain_text("0.0 %")
     page.get_by_role("button", name="Resume green").press("Enter")
     expect(page.get_by_role("button", name="Pause green")).to_be_visible()
     client.decide_many("arms", 30)
-    expect(arm_row(page, "green").locator("td").nth(2)).not_to_have_text(str(plays))
+    expect(arm_row(page, "green").locator("td").nth(3)).not_to_have_text(str(plays))
 
     page.get_by_role("button", name="Add an arm").click()
     page.get_by_label("Name of the arm").fill("violet")
@@ -168,6 +170,43 @@ def test_the_lift_guardrails_and_alerts_are_shown(site: Running, client: Client,
     expect(page.locator("#timeline")).to_contain_text("blue paused by the guardrail latency")
     expect(page.locator("#events")).to_contain_text("latency: 0.25")
     assert serious(page) == []
+    assert visit.errors == []
+
+
+@pytest.mark.promise(245)
+def test_a_shadow_policy_is_started_compared_and_promoted(site: Running, client: Client, open_page: OpenPage) -> None:
+    client.create("shadowed", ARMS, "ts", seed=1)
+    visit = open_page(bandit_url(site, "shadowed"))
+    page = visit.page
+    expect(page.locator("#shadow-section")).to_be_hidden()
+    page.get_by_role("button", name="Change the policy").click()
+    page.get_by_label("Policy", exact=True).select_option("ucb")
+    page.get_by_role("button", name="Use as shadow policy").click()
+    expect(page.locator("#shadow-note")).to_have_text("ucb sees the same traffic, but does not decide")
+    expect(page.locator("#shadow-text")).to_contain_text("No estimate: no decision")
+    for _ in range(4):
+        made = client.decide_many("shadowed", 50)
+        client.reward_many([(one.decision, float(one.arm == "blue")) for one in made])
+    state = client.state("shadowed").shadow
+    assert state is not None
+    assert state.difference is not None
+    expect(page.locator("#shadow-text")).to_contain_text(
+        f"Both chose the same in {state.agreed / 2:.1f}\u00a0% of 200 decisions. Difference: "
+    )
+    expect(page.locator("#shadow-text")).to_contain_text(f"Estimated from {state.rewards} rewards")
+    expect(page.locator("#shadow-means tr")).to_have_count(2)
+    shares = [f"{state.arms[2].decided / 2:.1f}\u00a0%", f"{state.arms[2].chosen / 2:.1f}\u00a0%"]
+    expect(page.locator("#shadow-arms tr").filter(has_text="blue").locator("td")).to_have_text(shares)
+    assert serious(page) == []
+    page.get_by_role("button", name="Promote").click()
+    page.locator("#promote-form").get_by_role("button", name="Promote").click()
+    expect(page.locator("#policy")).to_have_text("ucb")
+    expect(page.locator("#shadow-note")).to_have_text("ts sees the same traffic, but does not decide")
+    expect(page.locator("#timeline")).to_contain_text("policy is now ucb, promoted")
+    page.get_by_role("button", name="End", exact=True).click()
+    expect(page.locator("#shadow-section")).to_be_hidden()
+    expect(page.locator("#events")).to_contain_text("shadow policy ended")
+    assert client.state("shadowed").shadow is None
     assert visit.errors == []
 
 

@@ -11,7 +11,7 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.service.domain.applied_changes import apply_change
-from dynabandit.service.domain.choices import place_propensities, propensities, ranked_columns
+from dynabandit.service.domain.choices import first_propensities, place_propensities, ranked_columns
 from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import NO_DETAILS, DecisionDetails, read_details, write_details
 from dynabandit.service.domain.events import (
@@ -64,13 +64,15 @@ class Settings(NamedTuple):
     default_reward: float | None
     sticky_for: float | None = None  # seconds during which a unit keeps its arm
     holdout: Holdout | None = None
+    imported: int = 0  # the first decisions, which were made elsewhere
 
     @classmethod
     def of_new_bandit(cls, body: dict[str, Any]) -> "Settings":
         """Return the settings in the body of a create event, or in a snapshot; earlier releases had fewer."""
         holdout = body.get("holdout")
         held = None if holdout is None else Holdout(*holdout) if isinstance(holdout, list) else Holdout(**holdout)
-        return cls(body["name"], body["reward_window"], body["default_reward"], body.get("sticky_for"), held)
+        rest = body.get("sticky_for"), held, body.get("imported", 0)
+        return cls(body["name"], body["reward_window"], body["default_reward"], *rest)
 
     def hashed(self) -> list[Any]:
         """Return what the hash of a state depends on; those that are not used are left out, as in earlier releases."""
@@ -141,10 +143,11 @@ class LoggedState:
     ) -> EventRow:
         """Make the next decision and return its event; with `places`, a ranking of so many arms."""
         columns, held = ranked_columns(self.bandit, self.number, self.settings.holdout, asked, places or 1)
-        probabilities = place_propensities(self.bandit, self.settings.holdout, asked, columns)
+        first = first_propensities(self.bandit, self.settings.holdout, asked)
+        probabilities = place_propensities(self.bandit, self.settings.holdout, asked, columns, first)
         details = msgspec.structs.replace(asked, holdout=True) if held else asked
         if self.shadow is not None:
-            known = None if held or places is not None else propensities(self.bandit, asked.context, asked.among)
+            known = first if places is None else None  # the reward of a ranking may be for another arm
             details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, known))
         self.bandit.play_column(columns[0], asked.context, counts_for_shares=not held)
         if places is not None:
@@ -155,12 +158,20 @@ class LoggedState:
         self._advance(event)
         return event
 
-    def take(self, column: int, now: float, wall: float, key: str, details: DecisionDetails) -> EventRow:
-        """Add the decision of a local decider and return its event."""
+    def take(
+        self,
+        column: int,
+        now: float,
+        wall: float,
+        key: str | None,
+        details: DecisionDetails,
+        propensity: float | None = None,
+    ) -> EventRow:
+        """Add a decision that was made elsewhere, by a local decider or another system, and return its event."""
         if self.shadow is not None:
             details = msgspec.structs.replace(details, shadow=self.shadow.choose(details))
         step, body = self.bandit.step + 1, write_details(details)
-        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, None, now, wall, key, body)
+        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, propensity, now, wall, key, body)
         self._apply(event)
         return event
 
@@ -273,10 +284,11 @@ class LoggedState:
             self.taken[self.rules] += 1
             return
         details = read_details(event.body)
-        if details.decider is not None:  # `LocalReplay` makes it again
+        if details.decider is not None or event.step <= self.settings.imported:  # `LocalReplay` makes local ones again
             column = -1 if event.arm is None else event.arm
             bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
-            self.deciders.note(details, event.time)
+            if details.decider is not None:
+                self.deciders.note(details, event.time)
             return
         logged = [-1 if event.arm is None else event.arm] if details.ranking is None else details.ranking
         columns, held = ranked_columns(bandit, self.number, self.settings.holdout, details, len(logged))

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.domain.applied_changes import change_arm as change_arm_of, new_bandit
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import ARM, CREATE, DELETE, GUARDRAILS
-from dynabandit.service.domain.guardrails import read_guardrails
+from dynabandit.service.domain.guardrails import MAX_TESTS, read_guardrails
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
@@ -27,8 +28,13 @@ NEW_FIELDS = ("rewards", "features", "arm_features", "sticky_for", "holdout", "g
 EARLIER_DEFAULT = "aff-ots"  # of release 0.1.0
 
 
-def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[LoggedState, bool]:
-    """Return a bandit and whether it was created now: the same body again gives the one that exists."""
+def create(
+    work: UnitOfWork, name: str, asked: api_types.Create, imported: Mapping[str, Any] = {}
+) -> tuple[LoggedState, bool]:
+    """Return a bandit and whether it was created now: the same body again gives the one that exists.
+
+    `imported` says what its first decisions are imported from.
+    """
     body = {"name": name, **msgspec.to_builtins(asked), "learn": asked.learn or default_rule(asked)}
     for field in NEW_FIELDS:  # as in the logs of earlier releases
         if body[field] is None:
@@ -40,7 +46,8 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
         if not first:
             raise WriteConflictError(f"bandit {name!r} was erased meanwhile")
         there = json.loads(first[0].body or "{}")
-        there.pop("rules", None)
+        for field in ("rules", "imported", "imported_from"):
+            there.pop(field, None)
         there.setdefault("learn", AT_ONCE)
         if there.pop("auto", there["policy"] == EARLIER_DEFAULT) and asked.policy == AUTO:
             there["policy"] = AUTO
@@ -56,6 +63,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
     body["policy"] = recommended_for(asked)
     body["drawn"] = body["seed"] is None
     body["rules"] = RULES
+    body |= imported
     if body["drawn"]:
         body["seed"] = secrets.randbits(63)
     if body["learn"] != AT_ONCE and default_rule(asked) == AT_ONCE:
@@ -70,7 +78,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> tuple[Logged
             bandit.rewards.check(asked.default_reward, "default_reward")
         if asked.holdout is not None and asked.holdout.control not in (None, *asked.arms):
             raise ValueError(f"holdout.control must be one of the arms, got {asked.holdout.control!r}")
-        check_guardrails(asked.guardrails or {})
+        check_guardrails(asked.guardrails or {}, len(asked.arms))
     except (TypeError, ValueError) as error:
         raise InvalidValueError(str(error)) from None
     state = LoggedState(secrets.randbits(ID_BITS), work.store)
@@ -98,6 +106,10 @@ def add_arm(work: UnitOfWork, name: str, arm: str, features: api_types.Context |
         return state.sequence, False
     if len(state.bandit.names) >= api_types.MAX_ARMS:
         raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got one more")
+    guardrails = state.monitoring.guardrails.rules
+    if len(guardrails) * (len(state.bandit.names) + 1) > MAX_TESTS:
+        most = MAX_TESTS // len(guardrails)
+        raise ConflictError(f"a bandit with {len(guardrails)} guardrails must have at most {most} arms, got one more")
     for bandit in state.bandits:
         if state_size(bandit.policy, len(bandit.names) + 1, bandit.context) > MAX_STATE:
             policy = bandit.policy.label
@@ -140,7 +152,7 @@ def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuard
     """Replace the guardrails, whose tests start again; return the sequence number and whether anything changed."""
     state, given = work.named(name), msgspec.to_builtins(asked.guardrails)
     try:
-        check_guardrails(asked.guardrails)
+        check_guardrails(asked.guardrails, len(state.bandit.names))
     except ValueError as error:
         raise InvalidValueError(str(error)) from None
     if read_guardrails(given) == state.monitoring.guardrails.rules:
@@ -150,8 +162,10 @@ def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuard
     return state.sequence, True
 
 
-def check_guardrails(guardrails: dict[str, monitoring_types.Guardrail]) -> None:
-    """Raise an error for a guardrail that is not valid."""
+def check_guardrails(guardrails: dict[str, monitoring_types.Guardrail], arms: int) -> None:
+    """Raise an error for a guardrail that is not valid, or for too many with this many arms."""
+    if len(guardrails) * arms > MAX_TESTS:
+        raise ValueError(f"guardrails must be at most {MAX_TESTS // arms} with {arms} arms, got {len(guardrails)}")
     for metric, rule in guardrails.items():
         if not metric.isprintable():
             raise ValueError(f"a metric of guardrails must have a name of printable characters, got {metric!r}")

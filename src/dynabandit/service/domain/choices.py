@@ -22,23 +22,39 @@ def ranked_columns(
 
 
 def place_propensities(
-    bandit: Bandit, holdout: Holdout | None, asked: DecisionDetails, columns: Sequence[int]
+    bandit: Bandit,
+    holdout: Holdout | None,
+    asked: DecisionDetails,
+    columns: Sequence[int],
+    first: dict[str, float] | None,
 ) -> list[float] | None:
-    """Return the probability of each column of a ranking among those left, or None if it is not known exactly."""
+    """Return the probability of each column of a ranking among those left, or None if it is not known exactly.
+
+    `first` are those of the first place, from `first_propensities`.
+    """
     if asked.propensities is not None and asked.among is not None:  # they were computed before
         return [asked.propensities[asked.among.index(columns[0])]]
     found: list[float] = []
     for place, column in enumerate(columns):
-        left = asked.among
+        probabilities = first
         if place > 0:
             left = [one for one in bandit.available_columns(asked.among) if one not in columns[:place]]
-        probabilities = propensities(bandit, asked.context, left)
+            probabilities = propensities(bandit, asked.context, left)
         if probabilities is None:
             return None
         found.append(probabilities.get(bandit.names[column], 0.0))
     if holdout is not None:
         found[0] = holdout.marginal(found[0], columns[0], bandit, asked.among)
     return found
+
+
+def first_propensities(bandit: Bandit, holdout: Holdout | None, asked: DecisionDetails) -> dict[str, float] | None:
+    """Return the probability with which the policy chooses each arm first, or None if it is not known."""
+    if asked.propensities is None or asked.among is None:
+        return propensities(bandit, asked.context, asked.among)
+    if holdout is not None:  # those that were computed before are of the policy and the holdout together
+        return None
+    return {bandit.names[column]: one for column, one in zip(asked.among, asked.propensities, strict=True)}
 
 
 def propensities(bandit: Bandit, context: Context | None, among: Sequence[int] | None) -> dict[str, float] | None:

@@ -96,6 +96,13 @@ def assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> 
         work.units[state.number, unit_hash(unit)] = row
 
 
+def check_imported(state: LoggedState) -> None:
+    """Raise an error while the first decisions of a bandit are being imported."""
+    done, rows = state.bandit.step, state.settings.imported
+    if done < rows:
+        raise ConflictError(f"{done} of {rows} decisions are imported: let dynabandit import run to its end first")
+
+
 def make_decisions(
     work: UnitOfWork,
     state: LoggedState,
@@ -105,6 +112,7 @@ def make_decisions(
     places: int | None = None,
 ) -> list[EventRow]:
     """Make new decisions; with `places`, each has a ranking of so many arms."""
+    check_imported(state)
     bandit, arms = state.bandit, len(state.bandit.names)
     draws = arms if places is None else arms * places * PLACE_DRAWS
     if count > 1 and count * draws > MAX_DRAWS:

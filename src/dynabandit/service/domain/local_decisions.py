@@ -7,7 +7,7 @@ from dynabandit.service.domain import rewards
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.deciders import local_key
 from dynabandit.service.domain.decision_details import DecisionDetails
-from dynabandit.service.domain.decisions import about_context, assign, is_uncounted
+from dynabandit.service.domain.decisions import about_context, assign, check_imported, is_uncounted
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
@@ -27,6 +27,7 @@ def store_batch(work: UnitOfWork, name: str, batch: api_types.LocalBatch) -> Sto
     state = work.named(name)
     if batch.id != public_id(state.number):
         raise ConflictError(f"id must be {public_id(state.number)!r}, that of bandit {name!r} now, got {batch.id!r}")
+    check_imported(state)
     _check(state, batch)
     for step in _new_steps(work, state, batch):
         _take(work, state, batch, step)

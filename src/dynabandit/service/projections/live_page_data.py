@@ -9,8 +9,11 @@ import numpy as np
 
 from dynabandit.service.domain.alerts import api_alert
 from dynabandit.service.domain.events import api_event
+from dynabandit.service.domain.shadow import Shadow
+from dynabandit.service.domain.shadow_state import shadow_state
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.chart_points import Series
+from dynabandit.service.shadow_types import ShadowState
 from dynabandit.stats.intervals import agresti_coull, binomial_total
 
 MAX_LINES = 12  # arms with lines of their own; the others are drawn as one area
@@ -84,10 +87,21 @@ def bandit_page_data(history: BanditHistory, last_sequence: int, units: int | No
             for step, wall, column, change in history.interventions
         ],
         "holdout": None if history.monitoring.lift is None else history.monitoring.lift.view(),
+        "shadow": None if history.shadow is None else _shadow(history.shadow),
         "guardrails": history.monitoring.guardrails.views(names),
         "alerts": [api_alert(event) for event in reversed(history.alerts)],
         "events": [api_event(event, names) for event in reversed(history.latest_events)],
     }
+
+
+def _shadow(shadow: Shadow) -> ShadowState:
+    """Return the shadow policy with the arms that both policies chose most."""
+    found = shadow_state(shadow)
+    most = set(
+        heapq.nlargest(MAX_LINES, range(len(found.arms)), key=lambda n: found.arms[n].decided + found.arms[n].chosen)
+    )
+    found.arms = [one for number, one in enumerate(found.arms) if number in most]
+    return found
 
 
 def _counts(history: BanditHistory, last_sequence: int) -> dict[str, Any]:

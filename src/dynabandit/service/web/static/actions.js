@@ -2,6 +2,7 @@
 import { call, download, url } from "./api.js";
 import { byId, count, showFieldProblem, h, meanReward, percent } from "./dom.js";
 import { clearProblems, onSubmit, open, parseObject, PolicyFields, showProblem } from "./forms.js";
+import { setUpShadow } from "./shadow.js";
 
 const MAX_DRAWS = 1e7; // times arms: the limit of the service
 
@@ -38,7 +39,7 @@ function setUpExport(name) {
 
 function setUpArms(name, currentData) {
   byId("add-button").onclick = () => {
-    byId("add-features-field").hidden = !currentData().has_arm_features;
+    byId("add-features-field").hidden = !currentData()?.has_arm_features;
     open(byId("add-dialog"));
   };
   onSubmit(byId("add-form"), async () => {
@@ -71,9 +72,8 @@ async function setUpPolicyChange(name, currentData) {
   const { policies, recommended, with_features: more } = await call("GET", "/pages/policies");
   let fields = new PolicyFields(byId("policy-fields"), "policy", policies, recommended);
   byId("policy-button").onclick = () => {
-    const { policy, has_features: hasFeatures } = currentData();
-    const all = hasFeatures ? [...more.policies, ...policies] : policies;
-    fields = new PolicyFields(byId("policy-fields"), "policy", all, policy);
+    const all = currentData()?.has_features ? [...more.policies, ...policies] : policies;
+    fields = new PolicyFields(byId("policy-fields"), "policy", all, currentData()?.policy ?? recommended);
     byId("preview").replaceChildren();
     open(byId("policy-dialog"));
   };
@@ -82,7 +82,7 @@ async function setUpPolicyChange(name, currentData) {
     byId("preview").replaceChildren(h("p", { class: "soft" }, "Replaying the rewards…"));
     try {
       const draws = Math.max(1, Math.min(1000, Math.floor(MAX_DRAWS / (currentData()?.arm_count ?? 1))));
-      const preview = await call("POST", url("v1", "bandits", name, "policy", "preview"), 
+      const preview = await call("POST", url("v1", "bandits", name, "policy", "preview"),
         { ...fields.values(), draws, context: latestContext(currentData()) });
       byId("preview").replaceChildren(previewTable(preview, latestContext(currentData())));
     } catch (error) {
@@ -94,6 +94,7 @@ async function setUpPolicyChange(name, currentData) {
     await call("PUT", url("v1", "bandits", name, "policy"), fields.values());
     byId("policy-dialog").close();
   }, (error) => showProblem("policy", error));
+  setUpShadow(name, () => fields.values(), (error) => showProblem("policy", error));
 }
 
 /**

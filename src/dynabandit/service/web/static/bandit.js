@@ -9,6 +9,7 @@ import { followDeciders } from "./deciders.js";
 import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
 import { liftText, metricText, showMonitoring } from "./monitoring.js";
+import { showShadow } from "./shadow.js";
 
 const name = decodeURIComponent(byId("bandit").dataset.name); // encoded, since HTML turns a carriage return into a newline
 const MANY_UNREAD = 2000; // events, from which the page says that the log is still being read
@@ -162,8 +163,10 @@ function changeText({ add, paused, min_share, max_share, ...rest }) {
     max_share !== undefined && `limited to at most ${percent(max_share)}`].filter(Boolean).join(", ");
 }
 
-function eventText(one) {
-  return one.kind === "metric" ? `${one.metric}: ${metricText(one.value)}` : EVENT_TEXTS[one.kind] ?? changeText(one.change);
+function eventText({ kind, metric, value, change }) {
+  if (kind === "metric") return `${metric}: ${metricText(value)}`;
+  if (kind === "shadow") return describe({ shadow: change.policy ?? null });
+  return EVENT_TEXTS[kind] ?? changeText(change);
 }
 
 function eventRow(one) {
@@ -188,6 +191,7 @@ function show(newData) {
   showCharts(data);
   showTimeline(data, timeOfStep);
   showMonitoring(data);
+  showShadow(data);
   showArms();
   showFeatures(data);
   byId("events").replaceChildren(...data.events.slice(0, SHOWN_EVENTS).map(eventRow));

@@ -15,8 +15,9 @@ function describeLimits([min, max]) {
 }
 
 /** The text of an intervention, without the name of the arm. */
-export function describe({ policy, continues, added, limits, paused, resumed, retired, guardrail }) {
-  return [policy && (continues ? "decided by a new release" : `policy is now ${policy}`), added && "added",
+export function describe({ policy, continues, promoted, shadow, added, limits, paused, resumed, retired, guardrail }) {
+  return [policy && (continues ? "decided by a new release" : `policy is now ${policy}${promoted ? ", promoted" : ""}`),
+    shadow !== undefined && (shadow ? `shadow policy is now ${shadow}` : "shadow policy ended"), added && "added",
     limits && describeLimits(limits), paused && (guardrail ? `paused by the guardrail ${guardrail}` : "paused"),
     resumed && "resumed", retired && "retired"].filter(Boolean).join(", ");
 }
