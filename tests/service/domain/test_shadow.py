@@ -67,6 +67,8 @@ def test_a_shadow_replays_exactly(make_shop: Any, policy: str, other: str, learn
     shop.learn(10)
     promote(shop, keep=True)
     shop.learn(10)
+    shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
+    shop.learn(5)
     shop.assert_replays()
     shop.run(lambda: shadow_changes.end_shadow(shop.work, "b"))
     shop.learn(5)
@@ -117,6 +119,7 @@ def test_the_hash_of_a_state_depends_on_the_shadow_and_its_comparison(make_shop:
 @pytest.mark.promise(242)
 def test_only_the_first_rewards_of_decisions_since_the_start_are_compared(make_shop: Any) -> None:
     shop = make_shop(policy="ts", reward_window=20, default_reward=0, learn="settled")
+    set_shadow(shop, "ts")
     before = shop.decide()
     set_shadow(shop, "ucb")
     after = [shop.decide() for _ in range(2)]
