@@ -227,6 +227,12 @@ def test_late_and_lost_rewards_are_those_of_the_oracle(name: str, model: str) ->
     agrees_with_oracle(policy, arms=3, dimension=2, steps=25, per_arm=model != "separate", late=True)
 
 
+@pytest.mark.parametrize("model", ["separate", "shared", "hybrid"])
+def test_a_draw_of_width_zero_is_the_prediction(model: str) -> None:
+    policy = db.policy("lin-ts", model=model, discount=0.9, width=0.0)
+    agrees_with_oracle(policy, arms=3, dimension=2, steps=25, per_arm=model != "separate", late=True)
+
+
 @pytest.mark.parametrize(
     ("name", "model", "given"), [case for case in CASES if case[1] != "separate" and case[0] != "square-cb"]
 )
@@ -319,7 +325,7 @@ def test_a_window_is_computed_anew_once_per_window_so_that_errors_do_not_add_up(
     assert wrong == [5, 6, 7]
 
 
-@pytest.mark.parametrize("prior", [1.0, 1e-4])
+@pytest.mark.parametrize("prior", [1.0, 1e-8])
 def test_a_reward_with_large_features_leaves_the_window_without_cancellation(prior: float) -> None:
     # The only reward with a category leaves: 1 - x' P x is then about 1e-11, with a rounding error of about 1e-5
     policy, drawn = db.policy("sw-lin-ucb", window=5, prior=prior), np.random.default_rng(0)

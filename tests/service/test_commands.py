@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dynabandit.client import Client
+from dynabandit.service import commands
 from dynabandit.service.commands import app
 from dynabandit.service.stores import open_store
 from service.harness import (
@@ -157,6 +158,14 @@ def test_a_policy_that_cannot_be_compiled_is_named_before_anything_is_opened(
     done = CliRunner().invoke(app, ["serve", "--compile", policy, "--store", f"sqlite:///{tmp_path}/x.db"])
     assert (done.exit_code, problem in done.stderr) == (2, True), done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.promise(116)
+def test_policies_that_decide_by_features_are_compiled_before_the_start_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr("dynabandit.bandit.bandit.Bandit.compile", lambda bandit: compiled.append(bandit.policy.name))
+    commands._compile(["lin-ucb", "ucb"])
+    assert compiled == ["lin-ucb", "ucb"]
 
 
 @pytest.mark.promise(116)

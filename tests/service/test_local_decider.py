@@ -10,10 +10,12 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError, local_decider
 from dynabandit.service.api_types import DeciderState, Event
+from dynabandit.service.commands import app
 from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.deciders import DeciderProgress, Deciders
@@ -374,6 +376,20 @@ def test_a_pause_takes_effect_with_the_next_state(client: Client, make: Make) ->
 
 
 @pytest.mark.promise(184)
+def test_a_pause_takes_effect_under_overload(
+    client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    admission = server.service.writer.admission
+    monkeypatch.setattr(admission, "is_full", lambda events=1, priority=False: not priority)
+    assert http.post("/v1/bandits/b/decisions", json={}).status_code == 429
+    client.change_arm("b", "red", paused=True)
+    decider._refresh()
+    assert {one.arm for one in decider.decide_many(10)} == {"green", "blue"}
+
+
+@pytest.mark.promise(184)
 def test_a_state_that_is_too_old_is_not_used(client: Client, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     client.create("b", ARMS, "ucb", seed=3)
     decider = make(max_staleness=5.0)
@@ -488,7 +504,7 @@ def test_contexts(client: Client, http: httpx.Client, make: Make, server: Runnin
         if turn % 10 == 9:
             decider.sync()
     assert local_events(client)[7].context == {"hour": 7, "new": False}
-    for wrong in (None, {"hours": 1}, {"hour": "x"}, {"hour": object()}):
+    for wrong in (None, {"hours": 1}, {"hour": "x"}, {"hour": object()}, {f"{n}": [0.5] * 1000 for n in range(200)}):
         with pytest.raises((TypeError, ValueError), match=r"context|feature"):
             decider.decide(wrong)
     with pytest.raises(ValueError, match="unit must have"):
@@ -544,6 +560,8 @@ def test_after_compaction_decisions_from_removed_states_are_taken(store_url: str
         assert [replayed[one.step or 0] for one in local_events(client)[-20:]] == [False] * 10 + [True] * 10
     found = verified(store_url)
     assert (found.problem, found.local, found.local_taken) == (None, 10, 10)
+    said = CliRunner().invoke(app, ["verify", "--store", store_url]).output
+    assert "10 local decisions and 10 whose states are not in the log" in said
 
 
 @pytest.mark.promise(189)

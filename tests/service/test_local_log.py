@@ -65,6 +65,22 @@ def test_an_incomplete_record_is_cut_off(tmp_path: Path, damage: str) -> None:
         assert crash(again) == content
 
 
+def test_a_batch_that_is_too_long_for_a_request_becomes_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.client.local_log.MAX_CONTENT", 200)
+    log, long = LocalLog.create(tmp_path, "b-1"), batch(7, decisions=30)
+    log.append([long])
+    assert log.waiting == 31
+    crash(log)
+    parts = contents(tmp_path)
+    assert len(parts) > 2
+    assert [one for part in parts for one in part.decisions] == long.decisions
+    steps = [step for part in parts for step in range(part.first, part.first + len(part.decisions))]
+    assert steps == list(range(7, 37))
+    assert [part.rewards for part in parts] == [[]] * (len(parts) - 1) + [long.rewards], "after all decisions"
+
+
 def test_an_acknowledged_file_is_emptied_and_used_again(tmp_path: Path) -> None:
     log = LocalLog.create(tmp_path, "b-1")
     log.append([batch(1), batch(3)])

@@ -212,7 +212,7 @@ class AsyncClient(BaseClient):
     async def events(
         self, name: str, after: int = 0, limit: int = 1000, kind: str = "all"
     ) -> AsyncIterator[api_types.Event]:
-        """Return the events after a sequence number: all, or only each "decision", "reward" or "change"."""
+        """Return the events after a sequence number: all, or only each "decision", "reward", "metric" or "change"."""
         while True:
             query = {"after": str(after), "limit": str(limit), "kind": kind}
             page = await self._send(Call("GET", bandit_path(name, "events"), api_types.Events, query=query))

@@ -18,7 +18,7 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_path
-from dynabandit.client.local_log import LocalLog
+from dynabandit.client.local_log import MAX_CONTENT, LocalLog
 from dynabandit.client.sync_client import Client
 from dynabandit.service import api_types
 from dynabandit.service.api_types import Decision, LocalBatch, LocalDecision, LocalReward, LocalState
@@ -123,7 +123,7 @@ class LocalDecider:
 
         It is durable after `flush`, which also happens every `flush_seconds`.
         """
-        given = None if context is None else checked("context", plain(context), api_types.Context)
+        given = None if context is None else checked_context(context)
         unit = None if unit is None else clean_name(unit, "unit")
         with self._lock:
             self._check_usable()
@@ -371,6 +371,15 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise ValueError(f"{argument} is not valid: {error}, got {value!r:.200}") from None
+
+
+def checked_context(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a context as the service takes it, or raise an error."""
+    found: dict[str, Any] = checked("context", plain(context), api_types.Context)
+    size = len(msgspec.json.encode(found))
+    if size > MAX_CONTENT // 2:
+        raise ValueError(f"context must have at most {MAX_CONTENT // 2} bytes as JSON, got {size}")
+    return found
 
 
 def default_folder(url: str, bandit: str) -> Path:

@@ -22,6 +22,7 @@ from dynabandit.service.api_types import LocalBatch
 
 HEADER = struct.Struct("<II")  # length and CRC-32 of the content
 SUFFIX = ".batches"
+MAX_CONTENT = 900_000  # bytes; the service takes requests of 1 MiB
 
 
 class StoredBatch(NamedTuple):
@@ -92,8 +93,8 @@ class LocalLog:
 
     def append(self, batches: Sequence[LocalBatch]) -> None:
         """Write batches, and return when they are durable; after an error none of them is in the file."""
-        contents = [msgspec.json.encode(batch) for batch in batches]
-        records = b"".join(HEADER.pack(len(one), zlib.crc32(one)) + one for one in contents)
+        parts = [part for batch in batches for part in encoded(batch)]
+        records = b"".join(HEADER.pack(len(one), zlib.crc32(one)) + one for one, _ in parts)
         with self._lock:
             try:
                 written = 0
@@ -104,8 +105,8 @@ class LocalLog:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._file, self._size)
                 raise
-            for content, batch in zip(contents, batches, strict=True):
-                self._note(content, size_of(batch))
+            for content, size in parts:
+                self._note(content, size)
 
     def __len__(self) -> int:
         """Return how many batches are not acknowledged."""
@@ -132,6 +133,17 @@ class LocalLog:
         if not self._batches:
             self.path.unlink(missing_ok=True)
         os.close(self._file)
+
+
+def encoded(batch: LocalBatch) -> Iterator[tuple[bytes, int]]:
+    """Return a batch as JSON, and its number of decisions and rewards; as several if it is too long for a request."""
+    content, half = msgspec.json.encode(batch), len(batch.decisions) // 2
+    if len(content) <= MAX_CONTENT or half == 0:
+        yield content, size_of(batch)
+    else:
+        decisions = batch.decisions
+        yield from encoded(msgspec.structs.replace(batch, decisions=decisions[:half], rewards=[]))
+        yield from encoded(msgspec.structs.replace(batch, first=batch.first + half, decisions=decisions[half:]))
 
 
 def size_of(batch: LocalBatch) -> int:

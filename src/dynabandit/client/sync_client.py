@@ -208,7 +208,7 @@ class Client(BaseClient):
         return self._send(Call("POST", bandit_path(name, "shadow", "promote"), api_types.Changed, body))
 
     def events(self, name: str, after: int = 0, limit: int = 1000, kind: str = "all") -> Iterator[api_types.Event]:
-        """Return the events after a sequence number: all, or only each "decision", "reward" or "change"."""
+        """Return the events after a sequence number: all, or only each "decision", "reward", "metric" or "change"."""
         while True:
             query = {"after": str(after), "limit": str(limit), "kind": kind}
             page = self._send(Call("GET", bandit_path(name, "events"), api_types.Events, query=query))

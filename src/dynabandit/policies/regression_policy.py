@@ -140,9 +140,11 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
     def shared_draw(model: np.ndarray, x: np.ndarray, number: int, prior: float) -> float:
         mean, deviation = dot(model, theta_at(x.size), x), dot(model, deviation_at(model, x.size), x)
         kept = kept_until(model, x.size, number)
-        if kept == 1.0 or deviation == 0.0:
+        if kept == 1.0:
             return mean + deviation
         variance = variance_of(model, x)
+        if not variance > 0.0:  # all features are 0
+            return mean + deviation
         later_mean, later = faded(mean, variance, kept, prior / square(x))
         return later_mean + deviation * math.sqrt(later / variance)
 

@@ -16,11 +16,10 @@ from typing import Annotated, NoReturn
 import structlog
 import typer
 
-from dynabandit.bandit import Bandit
 from dynabandit.extras import import_extra
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
-from dynabandit.service.domain.warm_start import compile_policy
+from dynabandit.service.domain.warm_start import bandit_to_compile, compile_policy
 from dynabandit.service.errors import StoreError
 from dynabandit.service.http.limits import MAX_CONNECTIONS
 from dynabandit.service.http.requests import is_loopback
@@ -260,7 +259,7 @@ def _compile(policies: Iterable[str]) -> None:
     """Compile policies before the server starts, so that no request waits for it."""
     for name in policies:
         try:
-            Bandit(name, ["a", "b"], seed=0)
+            bandit_to_compile(name, {})
         except ValueError as error:
             _refuse(f"--compile: {error}")
     for name in policies:

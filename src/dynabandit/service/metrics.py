@@ -1,7 +1,6 @@
 """Metrics for Prometheus."""
 
 import contextlib
-import copy
 from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
@@ -180,7 +179,7 @@ class _LiftSeries(Collector):
     def note(self, bandit: str, lift: HoldoutLift | None) -> None:
         """Note the lift of a bandit, unless too many have one."""
         if lift is not None and (bandit in self.latest or len(self.latest) < MAX_LIFTS):
-            self.latest[bandit] = copy.copy(lift)
+            self.latest[bandit] = lift.copy()
 
     def collect(self) -> Iterator[Metric]:
         latest = dict(self.latest)

@@ -222,3 +222,11 @@ def test_a_bandit_with_wrong_settings_is_not_created(http: httpx.Client, body: d
     answer = http.put("/v1/bandits/b", json={"arms": ARMS, "policy": "ucb", **body})
     assert (answer.status_code, answer.json()["problem"][: len(problem)]) == (422, problem)
     assert http.get("/v1/bandits/b").status_code == 404
+
+
+def test_a_context_without_values_is_exported(client: Client, http: httpx.Client) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    client.create("b", ARMS, "ucb", features={"hour": "number"}, seed=1)
+    client.decide("b", context={})
+    content = http.get("/v1/bandits/b/export?format=parquet").content
+    assert pq.read_table(io.BytesIO(content)).to_pylist()[0]["context"] == "{}"

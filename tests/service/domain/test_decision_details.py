@@ -128,7 +128,7 @@ def test_a_unit_keeps_its_arm_and_its_decision_for_the_given_time(make_shop: Any
     shop.clock.seconds += 0.5
     later = {unit: shop.decide(unit=unit) for unit in first}
     assert not any(made.repeated for made in later.values())
-    assert shop.store.count_units(shop.number, 100.0) == 20
+    assert shop.store.count_units(shop.number, 100.0, 100) == 20
     shop.store.remove_units(shop.number, 100.0, 10)
     assert shop.decide(unit="0").repeated
     shop.store.remove_units(shop.number, 100.1, 15)

@@ -134,6 +134,27 @@ def test_invalid_guardrails(make_shop: Any, metric: str, rule: Guardrail, proble
         make_shop(guardrails={metric: rule})
 
 
+def test_arms_times_guardrails_are_limited(make_shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "MAX_TESTS", 7)
+    shop = make_shop(policy="ucb", guardrails=RULES)
+    many = SetGuardrails({"a": LATENCY, "b": LATENCY, "c": LATENCY})
+    with pytest.raises(InvalidValueError, match="guardrails must be at most 2 with 3 arms, got 3"):
+        changes.set_guardrails(shop.work, "b", many)
+    with pytest.raises(ConflictError, match="with 2 guardrails must have at most 3 arms, got one more"):
+        changes.add_arm(shop.work, "b", "pink")
+    assert shop.work.events == []
+
+
+def test_a_copy_of_a_state_does_not_change(make_shop: Any) -> None:
+    shop = make_shop(policy="ucb", guardrails=RULES, holdout=api_types.HoldoutSettings(0.3, "red"))
+    serve(shop, 10)
+    copied = shop.state.copy()
+    before = copied.monitoring.to_list()
+    serve(shop, 10)
+    shop.reward(shop.decide(), 1.0)
+    assert copied.monitoring.to_list() == before != shop.state.monitoring.to_list()
+
+
 @pytest.mark.promise(162, 165)
 def test_guardrails_replay_exactly_and_can_be_changed(make_shop: Any) -> None:
     shop = make_shop(policy="ts", guardrails={"latency": LATENCY})

@@ -13,7 +13,7 @@ from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.domain.applied_changes import change_arm as change_arm_of, new_bandit
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import ARM, CREATE, DELETE, GUARDRAILS
-from dynabandit.service.domain.guardrails import read_guardrails
+from dynabandit.service.domain.guardrails import MAX_TESTS, read_guardrails
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
@@ -78,7 +78,7 @@ def create(
             bandit.rewards.check(asked.default_reward, "default_reward")
         if asked.holdout is not None and asked.holdout.control not in (None, *asked.arms):
             raise ValueError(f"holdout.control must be one of the arms, got {asked.holdout.control!r}")
-        check_guardrails(asked.guardrails or {})
+        check_guardrails(asked.guardrails or {}, len(asked.arms))
     except (TypeError, ValueError) as error:
         raise InvalidValueError(str(error)) from None
     state = LoggedState(secrets.randbits(ID_BITS), work.store)
@@ -106,6 +106,10 @@ def add_arm(work: UnitOfWork, name: str, arm: str, features: api_types.Context |
         return state.sequence, False
     if len(state.bandit.names) >= api_types.MAX_ARMS:
         raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got one more")
+    guardrails = state.monitoring.guardrails.rules
+    if len(guardrails) * (len(state.bandit.names) + 1) > MAX_TESTS:
+        most = MAX_TESTS // len(guardrails)
+        raise ConflictError(f"a bandit with {len(guardrails)} guardrails must have at most {most} arms, got one more")
     for bandit in state.bandits:
         if state_size(bandit.policy, len(bandit.names) + 1, bandit.context) > MAX_STATE:
             policy = bandit.policy.label
@@ -148,7 +152,7 @@ def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuard
     """Replace the guardrails, whose tests start again; return the sequence number and whether anything changed."""
     state, given = work.named(name), msgspec.to_builtins(asked.guardrails)
     try:
-        check_guardrails(asked.guardrails)
+        check_guardrails(asked.guardrails, len(state.bandit.names))
     except ValueError as error:
         raise InvalidValueError(str(error)) from None
     if read_guardrails(given) == state.monitoring.guardrails.rules:
@@ -158,8 +162,10 @@ def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuard
     return state.sequence, True
 
 
-def check_guardrails(guardrails: dict[str, monitoring_types.Guardrail]) -> None:
-    """Raise an error for a guardrail that is not valid."""
+def check_guardrails(guardrails: dict[str, monitoring_types.Guardrail], arms: int) -> None:
+    """Raise an error for a guardrail that is not valid, or for too many with this many arms."""
+    if len(guardrails) * arms > MAX_TESTS:
+        raise ValueError(f"guardrails must be at most {MAX_TESTS // arms} with {arms} arms, got {len(guardrails)}")
     for metric, rule in guardrails.items():
         if not metric.isprintable():
             raise ValueError(f"a metric of guardrails must have a name of printable characters, got {metric!r}")

@@ -1,5 +1,6 @@
 """Guardrails: metrics besides the reward whose mean must stay within a bound, and a sequential test for every arm."""
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ from dynabandit.service.monitoring_types import GuardrailArm, GuardrailState
 from dynabandit.stats.sequential_tests import COUNT, SIZE, TOTAL, add_excess, evidence_of, needed_evidence
 
 MAX, MIN = "max", "min"
+MAX_TESTS = 100_000  # arms times metrics: the state of a bandit has ten numbers for each
 
 
 class Guardrail(NamedTuple):
@@ -101,6 +103,15 @@ class Guardrails:
             tests.pop(column, None)
         self.violations = {one for one in self.violations if one[1] != column}
         self.due = [one for one in self.due if one[1] != column]
+
+    def copy(self) -> "Guardrails":
+        """Return a copy that later values do not change."""
+        other = copy.copy(self)
+        other.tests = {
+            metric: {column: test.copy() for column, test in tests.items()} for metric, tests in self.tests.items()
+        }
+        other.violations, other.due = self.violations.copy(), self.due.copy()
+        return other
 
     def to_list(self) -> list[Any]:
         """Return everything as plain values, which `from_list` reads."""

@@ -1,5 +1,6 @@
 """The lift of a bandit: what its policy earns more than its holdout, from the rewards in the order of learning them."""
 
+import copy
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -71,6 +72,12 @@ class HoldoutLift:
         )
         ends = (None if math.isnan(end) else end for end in (*found.absolute, *found.relative))
         return HoldoutState(self.share, self.control, policy, holdout, *ends)
+
+    def copy(self) -> "HoldoutLift":
+        """Return a copy that later events do not change."""
+        other = copy.copy(self)
+        other.decisions = self.decisions.copy()
+        return other
 
     def to_list(self) -> list[Any]:
         """Return everything as plain values, which `from_list` reads."""

@@ -1,6 +1,5 @@
 """Monitoring: what a state holds besides its policy, the lift over the holdout and the evidence of the guardrails."""
 
-import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -52,7 +51,10 @@ class Monitoring:
 
     def copy(self) -> "Monitoring":
         """Return a copy that later events do not change."""
-        return copy.deepcopy(self)
+        other = Monitoring()
+        other.lift = None if self.lift is None else self.lift.copy()
+        other.guardrails = self.guardrails.copy()
+        return other
 
     def to_list(self) -> list[Any]:
         """Return everything as plain values, which `from_list` reads; nothing if nothing is monitored."""

@@ -114,10 +114,18 @@ def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None
     """Compile a policy; one that is not valid, or would be too large with this many arms, is ignored here."""
     with contextlib.suppress(TypeError, ValueError):
         check_size(name, parameters, arms)
-        features = {"x": "number"} if name in CONTEXTUAL_POLICIES else None
-        bandit = Bandit(name, ["a", "b"], seed=0, features=features, **parameters)
-        log_compilation(bandit.policy, compiled.choose, compiled.learn)
+        bandit = bandit_to_compile(name, parameters)
+        if bandit.policy.functions.contextual:
+            log_compilation(bandit.policy, compiled.choose_in_context, compiled.learn_in_context)
+        else:
+            log_compilation(bandit.policy, compiled.choose, compiled.learn)
         bandit.compile()
+
+
+def bandit_to_compile(name: str, parameters: dict[str, Any]) -> Bandit:
+    """Return a bandit with a policy, with a feature if it decides by features."""
+    features = {"x": "number"} if name in CONTEXTUAL_POLICIES else None
+    return Bandit(name, ["a", "b"], seed=0, features=features, **parameters)
 
 
 def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:

@@ -48,7 +48,8 @@ async def _encoded_state(service: Service, name: str) -> EncodedState:
         state = work.named(name)
         return encoder_of(state) if len(state.bandit.names) < MANY_ARMS else None
 
-    encode = await service.writer.submit(run, name=name)
+    # With priority, because a pause must reach deciders also under overload; there are at most ten per second
+    encode = await service.writer.submit(run, name=name, priority=True)
     if encode is not None:
         return encode()
     with service.large_states.reserve():  # before a copy is made

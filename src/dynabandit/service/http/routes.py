@@ -47,7 +47,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/bandits/{name}/decisions", "decide", handlers.decide, api.Decide, api.Decisions, (404, 409),
              headers=("Idempotency-Key",)),
     Endpoint("POST", "/v1/bandits/{name}/local-decisions", "decide", local_handlers.add_local_decisions,
-             api.LocalBatch, api.LocalBatchResult, (404, 409), large=True),
+             api.LocalBatch, api.LocalBatchResult, (404, 409)),
     Endpoint("GET", "/v1/bandits/{name}/local-state", "decide", local_handlers.get_local_state, None, api.LocalState,
              (404,), query=(AFTER, Query("at_least", 0, 0, 2**62), Query("decider"), Query("waiting", 0, 0, 2**62))),
     Endpoint("POST", "/v1/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults),
@@ -195,7 +195,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
         started = time.perf_counter()
         try:
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
-            if endpoint.permission == "decide":  # before the body is read
+            if endpoint.permission == "decide" and method != "GET":  # before the body is read
                 check_rate_limit(service, key)
                 if service.writer.admission.is_full():
                     raise OverloadedError
