@@ -253,9 +253,9 @@ def test_each_reward_has_its_status(client: Client, http: httpx.Client, make: Ma
     decider.flush()
     answer = http.post("/v1/bandits/b/local-decisions", content=decider._log.first(), headers=JSON).json()
     assert [one["status"] for one in answer["results"]] == [200, 409, 404, 410]
-    wrong = {"decider": decider.id, "step": 3, "reward": 2}  # valid before the policy was changed, perhaps
-    right = {**wrong, "reward": 1}
-    sent = {**batch_of(client.state("b").id), "decisions": [], "rewards": [wrong, right]}
+    too_large = {"decider": decider.id, "step": 3, "reward": 2}  # valid before the policy was changed, perhaps
+    late = {**too_large, "reward": 1}
+    sent = {**batch_of(client.state("b").id), "decisions": [], "rewards": [too_large, late]}
     answer = http.post("/v1/bandits/b/local-decisions", json=sent).json()
     assert [one["status"] for one in answer["results"]] == [422, 410], "it keeps no other reward from being stored"
     assert "reward must be a number in [0, 1], got 2" in answer["results"][0]["problem"]

@@ -101,12 +101,14 @@ def test_a_context_without_features_is_refused(make_shop: Any) -> None:
         make_shop(policy="ts").decide(context={"hour": 1})
 
 
+@pytest.mark.promise(232)
 def test_a_context_must_not_be_too_large(make_shop: Any) -> None:
     shop = make_shop(features={"text": "category"})
     with pytest.raises(InvalidValueError, match="context must have at most 16384 bytes as JSON, got 16395"):
         shop.decide(context={"text": "x" * MAX_CONTEXT})
 
 
+@pytest.mark.promise(70)
 def test_open_decisions_with_large_contexts_are_read_from_the_log(
     make_shop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
