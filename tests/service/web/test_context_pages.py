@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import httpx
 from playwright.sync_api import expect
 
 from axe import serious
@@ -115,3 +116,16 @@ def test_pictures(site: Running, client: Client, open_page: OpenPage) -> None:
     serve_drinks(client, "Drinks", 1500)
     page = wait_for_charts(open_page(bandit_url(site, "Drinks")))
     page.locator("#features-section").screenshot(path=PICTURES / "live-context.png")
+
+
+def test_the_latest_events_show_rankings_and_activations(site: Running, client: Client, open_page: OpenPage) -> None:
+    client.create("ranked", ARMS, "ucb", reward_window=600, default_reward=0, seed=1)
+    made = client.decide("ranked", rank=3)
+    calls = f"{site.url}/v1/bandits/ranked/personalizer/v1.0"
+    asked = {"actions": [{"id": arm} for arm in ARMS], "eventId": "e", "deferActivation": True}
+    assert httpx.post(f"{calls}/rank", json=asked, verify=False).status_code == 201
+    assert httpx.post(f"{calls}/events/e/activate", verify=False).status_code == 204
+    page = open_page(bandit_url(site, "ranked")).page
+    assert made.ranking is not None
+    expect(page.locator("#events")).to_contain_text(f"then {', '.join(one.arm for one in made.ranking[1:])}")
+    expect(page.locator("#events tr").first).to_contain_text("activated")

@@ -46,10 +46,11 @@ const shortened = (value) => {
   return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
 };
 
-/** What was asked for a decision, as text: its unit, whether it is in the holdout, and its context. */
-export function decisionText({ unit, holdout, context }) {
+/** What was asked for a decision, as text: its ranking, its unit, whether it is in the holdout, and its context. */
+export function decisionText({ unit, holdout, context, ranking }) {
   const values = Object.entries(context ?? {}).filter(([, value]) => value !== null);
   const texts = values.slice(0, SHOWN_FEATURES).map(([name, value]) => `${name} ${shortened(value)}`);
-  return [unit && `for ${shortened(unit)}`, holdout && "holdout", ...texts, values.length > SHOWN_FEATURES && "…"]
+  const [, ...further] = ranking ?? [];
+  return [further.length > 0 && `then ${further.map(shortened).join(", ")}`, unit && `for ${shortened(unit)}`, holdout && "holdout", ...texts, values.length > SHOWN_FEATURES && "…"]
     .filter(Boolean).join(", ");
 }
