@@ -92,6 +92,10 @@ def test_a_late_reward_weighs_less() -> None:
     assert model[theta_at(1)] == pytest.approx(3.0 * weight / (1.0 + weight))
     assert kernels.variance(model, np.ones(1)) == pytest.approx((1.0 + weight**2) / (1.0 + weight) ** 2)
     assert model[linear_model.CLOCK] == 3
+    assert [regression.kept_until(model, 1, number) for number in (1, 2, 3, 4, 5)] == [1.0, 1.0, 1.0, 0.5, 0.25]
+    kernels.learn(model, np.ones(1), 3.0, 0.0, (1, 1), params)  # nothing fades if a reward is said to be earlier
+    assert model[theta_at(1)] == pytest.approx(3.0 * (weight + 1.0) / (1.0 + weight + 1.0))
+    assert model[linear_model.CLOCK] == 3
 
 
 def test_a_large_count_does_not_move_the_predicted_mean_beyond_it() -> None:

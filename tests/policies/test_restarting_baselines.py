@@ -181,16 +181,16 @@ def test_master_forgets_with_each_block_of_twice_the_length() -> None:
 def test_pending_plays_shrink_the_bonus_of_master() -> None:
     driver = Driver(db.policy("master-ucb", horizon=100), arms=2).feed(0, 0.5, 0.5, 0.5, 0.5)
     driver.shared[master_ucb.ACTIVE] = 2.0  # the instance of the block
-    driver.memory[[master_ucb.TOTALS + 2, master_ucb.COUNTS + 2], 0] = 0.5, 1.0
+    driver.memory[[master_ucb.TOTALS + 2, master_ucb.COUNTS + 2], 0] = 1.0, 2.0
     log = np.log(100)
     scores = []
     for pending in (0, 1, 10, 10**9):
         driver.pending[:] = pending
         driver.choose(5)
         scores.append(driver.scores.tolist())
-    assert scores[0] == [pytest.approx(0.5 + np.sqrt(2 * log)), np.inf]
-    assert scores[1] == pytest.approx([0.5 + np.sqrt(log), 0.5 + np.sqrt(2 * log)])
-    assert scores[2] == pytest.approx([0.5 + np.sqrt(2 * log / 11), 1 / 11 + np.sqrt(2 * log / 10)])
+    assert scores[0] == [pytest.approx(0.5 + np.sqrt(log)), np.inf]
+    assert scores[1] == pytest.approx([0.5 + np.sqrt(2 * log / 3), 0.5 + np.sqrt(2 * log)])
+    assert scores[2] == pytest.approx([0.5 + np.sqrt(2 * log / 12), 1 / 11 + np.sqrt(2 * log / 10)])
     assert scores[3] == pytest.approx([0.5, 0.0], abs=1e-3)
 
 

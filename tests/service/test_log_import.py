@@ -18,7 +18,7 @@ from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, WriteConflictError
-from dynabandit.service.export import decisions
+from dynabandit.service.export import decisions, parquet_pieces
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
 
@@ -70,6 +70,23 @@ def test_an_imported_log_is_the_start_of_a_bandit(old_log: Path, sqlite_url: str
     [compacted] = compact(store, before=2e12, now=0.0)
     assert (compacted.problem, compacted.removed) == (None, 2 * ROWS)
     assert verify(store)[0].problem is None
+    store.close()
+
+
+@pytest.mark.promise(250)
+def test_the_parquet_export_of_a_bandit_can_be_imported_with_its_contexts(old_log: Path, sqlite_url: str) -> None:
+    run_import(old_log, sqlite_url, "--policy", "lin-ucb", "--feature", "hour")
+    store = open_store(sqlite_url)
+    path = old_log.with_suffix(".parquet")
+    path.write_bytes(b"".join(parquet_pieces(store, store.find_log("b", None), 20)))
+    given = ["import", str(path), "--bandit", "copy", "--store", sqlite_url, "--policy", "lin-ucb", "--time", "wall"]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0, result.output
+    assert "features: hour (number)" in result.output
+    original, copied = (
+        [one._replace(bandit=0, time=0.0) for one in store.log(store.find_log(name, None), 1)] for name in ("b", "copy")
+    )
+    assert copied == original
     store.close()
 
 

@@ -201,7 +201,7 @@ def parquet_pieces(store: Store, number: int, draws: int, is_wanted: IsWanted = 
         for piece in decisions(store, number, draws, is_wanted):
             if piece:
                 columns = {field: [getattr(one, field) for one in piece] for field in kinds}
-                columns["context"] = [one and json.dumps(one) for one in columns["context"]]
+                columns["context"] = [None if one is None else json.dumps(one) for one in columns["context"]]
                 writer.write_table(pa.table(columns, schema=schema))
             yield _take(target)
     yield _take(target)

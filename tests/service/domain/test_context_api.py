@@ -222,3 +222,26 @@ def test_a_bandit_with_wrong_settings_is_not_created(http: httpx.Client, body: d
     answer = http.put("/v1/bandits/b", json={"arms": ARMS, "policy": "ucb", **body})
     assert (answer.status_code, answer.json()["problem"][: len(problem)]) == (422, problem)
     assert http.get("/v1/bandits/b").status_code == 404
+
+
+def test_a_context_without_values_is_exported(client: Client, http: httpx.Client) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    client.create("b", ARMS, "ucb", features={"hour": "number"}, seed=1)
+    client.decide("b", context={})
+    content = http.get("/v1/bandits/b/export?format=parquet").content
+    assert pq.read_table(io.BytesIO(content)).to_pylist()[0]["context"] == "{}"
+
+
+def test_the_examples_of_the_openapi_document_work(http: httpx.Client) -> None:
+    paths = http.get("/openapi.json").json()["paths"]
+
+    def example(path: str, method: str) -> Any:
+        return paths[path][method]["requestBody"]["content"]["application/json"]["example"]
+
+    assert http.put("/v1/bandits/b", json=example("/v1/bandits/{name}", "put") | {"policy": "ucb"}).status_code == 201
+    made = http.post("/v1/bandits/b/decisions", json=example("/v1/bandits/{name}/decisions", "post"))
+    assert made.status_code == 200
+    reward = example("/v1/decisions/{id}/reward", "put")
+    decision = made.json()["decisions"][0]["decision"]
+    assert http.put(f"/v1/decisions/{decision}/reward", json=reward).status_code == 200
+    assert http.post("/v1/bandits/b/arms", json=example("/v1/bandits/{name}/arms", "post")).status_code == 200

@@ -10,6 +10,7 @@ from dynabandit.service import api_types
 from dynabandit.service.compaction import compact
 from dynabandit.service.domain import changes, shadow_changes
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
+from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.shadow_state import shadow_state
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.verify import verify_bandit
@@ -66,9 +67,68 @@ def test_a_shadow_replays_exactly(make_shop: Any, policy: str, other: str, learn
     shop.learn(10)
     promote(shop, keep=True)
     shop.learn(10)
+    shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
+    shop.learn(5)
     shop.assert_replays()
     shop.run(lambda: shadow_changes.end_shadow(shop.work, "b"))
     shop.learn(5)
+    shop.assert_replays()
+
+
+@pytest.mark.promise(241)
+def test_rewards_that_a_shadow_has_learned_stay_in_the_log_until_it_is_as_old(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", features=FEATURES)
+    shop.learn(20)
+    shop.store.write([("UPDATE events SET wall = 0", ())])
+    set_shadow(shop, "ucb")
+    shop.learn(5)
+    [kept] = compact(shop.store, before=1.0, now=0.0)
+    assert (kept.removed, kept.problem) == (
+        0,
+        "the policy that was set by event 37 learned these rewards; once it is as old, they can go",
+    )
+    shop.assert_replays()
+    promote(shop)
+    shop.store.write([("UPDATE events SET wall = 0 WHERE kind = 'shadow'", ())])
+    [compacted] = compact(shop.store, before=1.0, now=0.0)
+    assert (compacted.problem, compacted.removed > 0) == (None, True), "a promotion learns nothing"
+    restart(shop)
+    shop.assert_replays()
+
+
+@pytest.mark.promise(241)
+def test_the_hash_of_a_state_depends_on_the_shadow_and_its_comparison(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", features=FEATURES)
+    set_shadow(shop, "ucb")
+    shop.learn(20)
+    hashes = {shop.state.state_hash()}
+    for change in (
+        lambda state: state.shadow.bandit.play_column(0, shop.context()),
+        lambda state: setattr(state.shadow, "agreed", 0),
+        lambda state: setattr(state.shadow, "since", 3),
+        lambda state: setattr(state.shadow, "sums", state.shadow.sums._replace(total=9.0)),
+        lambda state: setattr(state, "shadow", None),
+    ):
+        other = shop.state.copy()
+        assert other.state_hash() in hashes
+        change(other)
+        hashes.add(other.state_hash())
+    assert len(hashes) == 6
+
+
+@pytest.mark.promise(242)
+def test_only_the_first_rewards_of_decisions_since_the_start_are_compared(make_shop: Any) -> None:
+    shop = make_shop(policy="ts", reward_window=20, default_reward=0, learn="settled")
+    set_shadow(shop, "ts")
+    before = shop.decide()
+    set_shadow(shop, "ucb")
+    after = [shop.decide() for _ in range(2)]
+    shop.reward(before, 1.0)
+    shop.reward(after[0], 1.0)
+    shop.clock.seconds += 20.5 + shop.clock.grace_seconds
+    shop.run(lambda: settle_due(shop.work, shop.number))
+    sums = shop.state.shadow.sums
+    assert (sums.rewards + sums.uncovered, sums.unknown) == (2, 0)
     shop.assert_replays()
 
 

@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from dynabandit.client import Client
-from service.harness import ARMS, Running, assert_replay_agrees, status_of
+from dynabandit.service.stores import open_store
+from service.harness import ARMS, Running, assert_replay_agrees, running, status_of
 
 RULES = {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}
 
@@ -39,6 +40,32 @@ def test_a_violation_over_http(server: Running, client: Client, http: httpx.Clie
     assert_replay_agrees(server.store.url)
     client.delete("b")
     assert 'bandit="b"' not in http.get("/metrics").text
+
+
+@pytest.mark.promise(162, 167)
+def test_replicas_raise_one_alert_and_have_the_same_lift(postgres_url: str) -> None:
+    with (
+        running(open_store(postgres_url)) as one,
+        running(open_store(postgres_url)) as two,
+        Client(one.url) as first,
+        Client(two.url) as second,
+    ):
+        first.create("b", ARMS, "ucb", guardrails=RULES, holdout={"share": 0.5, "control": "red"}, seed=1)
+        for n in range(40):
+            ours, theirs = (first, second) if n % 2 else (second, first)
+            made = ours.decide("b")
+            theirs.metrics(made.decision, {"latency": 5.0 if made.arm == "red" else 0.1})
+            ours.reward(made.decision, made.arm == "blue")
+        [alert] = second.alerts("b")
+        assert alert.arm == "red"
+        state, other = first.state("b"), second.state("b")
+        assert (state.holdout, state.guardrails, state.state_hash) == (
+            other.holdout,
+            other.guardrails,
+            other.state_hash,
+        )
+        assert [arm.arm for arm in other.arms if arm.paused] == ["red"]
+    assert_replay_agrees(postgres_url)
 
 
 @pytest.mark.promise(165)

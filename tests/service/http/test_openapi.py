@@ -55,7 +55,7 @@ def test_every_answer_is_as_the_document_says(case: Any, described: Running) -> 
     # No schema can say which names are taken, which parameters a policy has, which rewards and features a bandit has,
     # that a name must be repeated, or that 3.0 is no count
     excluded = [] if case.method == "GET" else [positive_data_acceptance]
-    case.call_and_validate(base_url=described.url, excluded_checks=excluded)
+    case.call_and_validate(base_url=described.url, excluded_checks=excluded, timeout=120)  # a policy may be compiled
 
 
 @pytest.mark.promise(3)

@@ -160,6 +160,14 @@ def test_replicas_see_each_others_decisions_rewards_and_changes_at_once(postgres
             assert "red" not in {one.arm for one in second.decide_many("b", 100)}
             second.set_policy("b", "ucb")
             assert first.state("b").policy == "ucb"
+            first.set_shadow("b", "ts")
+            for here, there in ((first, second), (second, first)):
+                decision = here.decide("b")
+                there.reward(decision.decision, 1)
+                assert first.state("b") == second.state("b")
+            second.promote_shadow("b", keep=True)
+            first.decide("b")
+            assert first.state("b") == second.state("b")
             first.delete("b")
             with pytest.raises(ServiceError, match="404"):
                 second.decide("b")

@@ -32,9 +32,9 @@ def bandit_url(site: Running, name: str) -> str:
     return f"{site.url}/bandits/{quote(name, safe='')}"
 
 
-def wait_for_charts(visit: Visit) -> Page:
-    """Wait until all four charts of a page are drawn."""
-    expect(visit.page.locator(".canvas[data-drawn]")).to_have_count(4)
+def wait_for_charts(visit: Visit, charts: int = 4) -> Page:
+    """Wait until all charts of a page are drawn; a bandit with a holdout has five."""
+    expect(visit.page.locator(".canvas[data-drawn]")).to_have_count(charts)
     return visit.page
 
 

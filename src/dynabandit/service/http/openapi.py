@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dynabandit.service.api_types import Problem
+from dynabandit.service.api_types import AddArm, Create, Decide, Problem, Reward
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.http.status_codes import DESCRIPTIONS
 
@@ -16,6 +16,20 @@ Handler = Callable[[Any, Any, Any], Awaitable[Any]]  # of (service, request, bod
 COMMON = (401, 403, 421, 422, 429, 500, 503)
 WITH_BODY = (400, 413, 415)
 SUCCESSES = {200: "Success.", 201: "Created.", 202: "Accepted: the rest is done later.", 204: "Done."}
+
+EXAMPLES: dict[type, dict[str, Any]] = {  # bodies
+    Create: {
+        "arms": ["red", "green"],
+        "features": {"hour": "number", "country": "category"},
+        "reward_window": 3600,
+        "default_reward": 0,
+        "sticky_for": 86400,
+        "holdout": {"share": 0.1, "control": "red"},
+    },
+    Decide: {"context": {"hour": 14, "country": "NO"}, "unit": "user-17"},
+    Reward: {"reward": 1},
+    AddArm: {"arm": "blue"},
+}
 
 
 @dataclass(frozen=True)
@@ -119,6 +133,8 @@ def _operation(one: Endpoint, schema_of: dict[type, dict[str, Any]]) -> dict[str
         operation["security"] = [{"key": []}, {}]
     if one.body is not None:
         content = {"application/json": {"schema": schema_of[one.body]}}
+        if one.body in EXAMPLES:
+            content["application/json"]["example"] = EXAMPLES[one.body]
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.bandit import Bandit
+from dynabandit.estimators.base import Belief
 from dynabandit.service.domain.applied_changes import apply_change
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
 from dynabandit.service.domain.events import (
@@ -31,6 +32,7 @@ from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.domain.shadow import Shadow
 from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
+from dynabandit.service.projections.recent_contexts import RecentContexts
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.service.stores import Store
 from dynabandit.stats.change_detection import Change, ChangeDetector
@@ -68,6 +70,7 @@ class BanditHistory:
         self.sequence = 0
         self.name = ""
         self.reward_window: float | None = None
+        self.time = 0.0  # of the service's clock
         self.wall = 0.0
         self.steps = 0
         self.settled = 0  # decisions that have a reward or were closed
@@ -87,6 +90,9 @@ class BanditHistory:
         self._point_steps = 0
         self._point_forgetting: list[float] = []
         self._point_plays: list[int] = []
+        self.sticky_for: float | None = None
+        self.for_units = 0  # decisions for units
+        self.contexts = RecentContexts()
         self.learner = Learner()
         self.monitoring = Monitoring()
         self.alerts: deque[EventRow] = deque(maxlen=MAX_CHANGES)
@@ -127,11 +133,25 @@ class BanditHistory:
         """How many arms have curves."""
         return min(len(self.plays), MAX_TRACKED_ARMS)
 
+    @property
+    def is_contextual(self) -> bool:
+        """Whether the policy decides by the context, so that it has no estimate of the mean of an arm."""
+        return self.bandit.policy.functions.contextual
+
+    def belief(self, column: int) -> Belief:
+        """Return the policy's belief about an arm; if it depends on the context, with the mean that was observed."""
+        belief = self.bandit.belief(column)
+        if not self.is_contextual:
+            return belief
+        mean, size = self.uniform.observed(column)
+        return belief._replace(mean=mean, effective_size=size)
+
     def apply(self, event: EventRow) -> None:
         """Apply the next event of the log; an earlier one changes nothing."""
         if event.sequence <= self.sequence:
             return
         self.sequence = event.sequence
+        self.time = max(self.time, event.time)
         self.wall = event.wall
         self.latest_events.append(event)
         if event.kind == DECISION:
@@ -152,6 +172,9 @@ class BanditHistory:
         if self.shadow is not None:
             self.shadow.see(column, details)
         self.steps += 1
+        self.for_units += details.unit is not None
+        if details.context is not None:
+            self.contexts.add(self.steps, column, details.context)
         self._point_steps += 1
         self.plays[column] += 1
         if column < MAX_TRACKED_ARMS:
@@ -167,6 +190,7 @@ class BanditHistory:
         for observation in learned:
             teach(self.bandit, (observation,), bodies)
             if observation.value is not None:
+                self.contexts.reward(observation.step, observation.value)
                 self._add_reward(observation.column, observation.value)
         if self.shadow is not None:
             self.shadow.learn(learned, bodies)
@@ -192,6 +216,7 @@ class BanditHistory:
         body = json.loads(event.body or "{}")
         if event.kind == CREATE:
             self.name, self.reward_window = body["name"], body["reward_window"]
+            self.sticky_for = body.get("sticky_for")
             self.learner = Learner.of_new_bandit(body)
             self._apply_change(event)
             self.points.width = max(1, len(body["arms"]) // ARMS_PER_WIDTH)
@@ -274,7 +299,7 @@ class BanditHistory:
         whole = [self.steps, self.wall, uniform.count, uniform.total, self.closed, *untracked, *ends]
         per_arm = np.full((len(ARM_FIELDS), self.tracked), math.nan)
         for column in range(self.tracked):
-            belief = self.bandit.belief(column)
+            belief = self.belief(column)
             forgetting = min(self._point_forgetting[column], belief.forgetting)
             expected = uniform.expected_plays(column)
             per_arm[:, column] = self._point_plays[column], belief.mean, belief.effective_size, forgetting, expected
@@ -300,6 +325,7 @@ class BanditHistory:
             "points": self.points.to_json(),
             "uniform": self.uniform.to_dict(),
             "detectors": [detector.to_list() for detector in self._detectors],
+            "contexts": self.contexts.to_json(),
             "learner": vars(self.learner),
             "bandit": self.bandit.to_json(),
             "shadow": None if self.shadow is None else self.shadow.to_json(),
@@ -324,6 +350,7 @@ class BanditHistory:
         history.points = ChartPoints.from_json(content["points"])
         history.uniform = UniformBaseline.from_dict(content["uniform"])
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
+        history.contexts = RecentContexts.from_json(content["contexts"])
         vars(history.learner).update(content["learner"])
         history._bandit = Bandit.from_json(content["bandit"])
         history.shadow = None if content["shadow"] is None else Shadow.from_json(content["shadow"])
@@ -332,5 +359,5 @@ class BanditHistory:
 
 PLAIN_FIELDS = (
     "sequence", "name", "reward_window", "wall", "steps", "settled", "closed", "columns", "plays", "rewards",
-    "_point_steps", "_point_forgetting", "_point_plays",
+    "_point_steps", "_point_forgetting", "_point_plays", "time", "sticky_for", "for_units",
 )  # fmt: skip

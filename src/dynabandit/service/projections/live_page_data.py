@@ -1,6 +1,7 @@
 """The data of the live pages, computed from histories: plain values, ready to be drawn."""
 
 import heapq
+import itertools
 import math
 from typing import Any
 
@@ -32,6 +33,7 @@ def overview_entry(history: BanditHistory, last_sequence: int) -> dict[str, Any]
         "name": history.name,
         "policy": history.bandit.policy.name,
         "bounded": history.is_bounded,
+        "features": [] if history.bandit.features is None else list(history.bandit.features.names),
         **_counts(history, last_sequence),
         **_recent_rate(series),
         "leader": None if leader is None else history.bandit.names[leader],
@@ -42,8 +44,11 @@ def overview_entry(history: BanditHistory, last_sequence: int) -> dict[str, Any]
     }
 
 
-def bandit_page_data(history: BanditHistory, last_sequence: int) -> dict[str, Any]:
-    """Return the data of the page of one bandit; `last_sequence` is the last event of its log."""
+def bandit_page_data(history: BanditHistory, last_sequence: int, units: int | None = None) -> dict[str, Any]:
+    """Return the data of the page of one bandit; `last_sequence` is the last event of its log.
+
+    `units` is the number of units that keep their arm now.
+    """
     bandit, names = history.bandit, history.bandit.names
     series = history.series()
     most_played = heapq.nlargest(MAX_LINES, range(history.tracked), key=lambda column: history.plays[column])
@@ -58,6 +63,13 @@ def bandit_page_data(history: BanditHistory, last_sequence: int) -> dict[str, An
         "learn": history.learner.rule,
         "settling_age": history.learner.age,
         "held": history.learner.held(history.steps),
+        "units": units,
+        "for_units": history.for_units,
+        "sticky_for": history.sticky_for,
+        "contextual": history.is_contextual,
+        "has_features": bandit.context is not None,
+        "features": _features(history),
+        "has_arm_features": bandit.context is not None and bandit.context.per_arm,
         **_counts(history, last_sequence),
         **_recent_rate(series),
         "total": _round(history.uniform.total),
@@ -103,6 +115,20 @@ def _counts(history: BanditHistory, last_sequence: int) -> dict[str, Any]:
         "expired": history.closed,
         "rate": _round(history.uniform.total / count) if count else None,
     }
+
+
+def _features(history: BanditHistory) -> list[dict[str, Any]]:
+    """Return the declared features; if their values can be listed, with the latest decisions for each value."""
+    encoder = history.bandit.features
+    if encoder is None:
+        return []
+    found, names = history.contexts.by_feature(encoder.features), history.bandit.names
+    for one in itertools.chain.from_iterable(found.values()):
+        one["rate"] = _round(one["rate"])
+        one["arms"] = [
+            {"arm": names[column], "column": column, "share": _round(share)} for column, share in one["arms"].items()
+        ]
+    return [{"name": one.name, "kind": one.kind, "values": found.get(one.name, [])} for one in encoder.features]
 
 
 def _changes(history: BanditHistory) -> list[dict[str, Any]]:
@@ -171,7 +197,7 @@ def _increase(totals: np.ndarray, span: int) -> np.ndarray:
 
 def _lowest_forgetting(history: BanditHistory) -> float | None:
     factors = [
-        history.bandit.belief(column).forgetting
+        history.belief(column).forgetting
         for column in range(history.tracked)
         if history.rewards[column] >= RECENT_STEPS
     ]
@@ -190,7 +216,7 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
     propensities = history.bandit.exact_propensities() if history.bandit.features is None else None
     listed = []
     for name, column in sorted(columns, key=lambda one: one[1]):
-        arm = history.bandit.belief(column)
+        arm = history.belief(column)
         low, high = _interval(history, np.array([arm.mean]), np.array([arm.effective_size]), arm.variance)
         min_share, max_share = history.bandit.shares(name)
         listed.append(
@@ -221,7 +247,7 @@ def _retired_arms(history: BanditHistory) -> list[dict[str, Any]]:
     bandit = history.bandit
     return [
         {"arm": bandit.names[column], "column": column, "plays": history.plays[column],
-         "mean": _round(bandit.belief(column).mean)}
+         "mean": _round(history.belief(column).mean)}
         for column in reversed(history.retired)
     ]  # fmt: skip
 

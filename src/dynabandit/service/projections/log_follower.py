@@ -24,6 +24,7 @@ OPEN_PAGE_SECONDS, NO_PAGE_SECONDS = 0.4, 5.0  # between two queries, with and w
 TURN_SECONDS = 0.4  # of reading one log, before the next log is read and the page shows the progress
 SAVE_EVERY = 50_000  # events
 MAX_SAVED_ARMS = 1_000
+MAX_UNITS = 100_000  # that are counted
 
 log = structlog.get_logger("dynabandit.service")
 
@@ -165,7 +166,7 @@ class LogFollower:
             if not self._read(store, history, yield_time=open_name is None):
                 self._histories[number] = history = self._restart(store, history)
             if open_name is not None:
-                data = bandit_page_data(history, self._last_sequence[number])
+                data = bandit_page_data(history, self._last_sequence[number], self._units(store, history))
                 self._publish(open_name, msgspec.json.encode(data))
             if history.sequence - self._saved_sequence.get(number, 0) >= SAVE_EVERY:
                 self._save([number])
@@ -176,6 +177,13 @@ class LogFollower:
             self._unreadable.add(number)
             log.exception("cannot read the log of a bandit", bandit=number)
             return False
+
+    @staticmethod
+    def _units(store: Store, history: BanditHistory) -> int | None:
+        """Return how many units of a bandit keep their arm at the time of the latest event, up to a limit."""
+        if history.sticky_for is None:
+            return None
+        return store.count_units(history.number, history.time - history.sticky_for, MAX_UNITS)
 
     def _read(self, store: Store, history: BanditHistory, yield_time: bool) -> bool:
         """Read new events for a limited time; return false where some are missing."""

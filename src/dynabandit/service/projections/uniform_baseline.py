@@ -73,6 +73,11 @@ class UniformBaseline:
         since = self._since[arm]
         return self._gathered[arm] + (0.0 if since is None else self.clock - since)
 
+    def observed(self, arm: int) -> tuple[float, int]:
+        """Return the mean and the number of the rewards of an arm since its latest change; NaN without rewards."""
+        count = self._counts[arm]
+        return (self._totals[arm] / count if count else math.nan), count
+
     def reward(self, arm: int, value: float) -> None:
         """Add a reward of an arm."""
         self.clock += 1.0 / max(self._eligible, 1)

@@ -14,6 +14,7 @@ SAVE = (
     " (bandit, unit) DO UPDATE SET step = excluded.step, arm = excluded.arm, time = excluded.time,"
     " propensity = excluded.propensity, holdout = excluded.holdout"
 )
+COUNT = "SELECT count(*) FROM (SELECT 1 FROM units WHERE bandit = ? AND time >= ? LIMIT ?) AS found"
 REMOVE = (
     "DELETE FROM units WHERE bandit = ? AND unit IN"
     " (SELECT unit FROM units WHERE bandit = ? AND time < ? ORDER BY time LIMIT ?)"
@@ -36,9 +37,9 @@ class UnitTable:
         found = {unit: self.rows(FIND, unit) for unit in asked}
         return {unit: unit_row(rows[0]) for unit, rows in found.items() if rows}
 
-    def count_units(self, bandit: int, since: float) -> int:
-        """Return for how many units the latest decision was made at or after a time."""
-        [(count,)] = self.rows("SELECT count(*) FROM units WHERE bandit = ? AND time >= ?", (bandit, since))
+    def count_units(self, bandit: int, since: float, limit: int) -> int:
+        """Return for how many units, at most `limit`, the latest decision was made at or after a time."""
+        [(count,)] = self.rows(COUNT, (bandit, since, limit))
         return int(count)
 
     def remove_units(self, bandit: int, before: float, limit: int) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from starlette import convertors
@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dynabandit.catalogue import entries, fields_of
-from dynabandit.policies import AUTO, POLICIES, resolved
+from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, resolved
 from dynabandit.service.domain.names import in_namespace
 from dynabandit.service.errors import NotFoundError
 from dynabandit.service.http.requests import checked_name, header, may_still_read, namespace_of
@@ -34,22 +34,22 @@ class BanditNameConvertor(convertors.PathConvertor):
 convertors.register_url_convertor("bandit", BanditNameConvertor())
 
 
-def policies() -> list[dict[str, Any]]:
+def described(policies: Mapping[str, type[Policy]]) -> list[dict[str, Any]]:
     """Return the name, description and parameters of each policy, for the forms of the pages.
 
     Examples
     --------
-    >>> next(one for one in policies() if one["name"] == "aff-ots")["fields"][0]["name"]
+    >>> next(one for one in described(POLICIES) if one["name"] == "aff-ots")["fields"][0]["name"]
     'step_size'
     """
-    described = []
-    for entry in entries(POLICIES):
-        policy = POLICIES[entry.name]
+    found = []
+    for entry in entries(policies):
+        policy = policies[entry.name]
         if policy.informed:  # an oracle policy knows the true means, so it can only be simulated
             continue
         fields = [field._asdict() for field in fields_of(policy)]
-        described.append({"name": entry.name, "text": entry.description, "fields": fields})
-    return described
+        found.append({"name": entry.name, "text": entry.description, "fields": fields})
+    return found
 
 
 def routes(service: Service, follower: LogFollower) -> list[Route]:
@@ -62,7 +62,10 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         return render(service, "bandit.html", name=checked_name(request.path_params["name"], "name"))
 
     async def catalogue(service: Service, request: Request) -> Response:
-        return json_response({"policies": policies(), "recommended": resolved(AUTO)})
+        with_features = {"policies": described(CONTEXTUAL_POLICIES), "recommended": resolved(AUTO, contextual=True)}
+        return json_response(
+            {"policies": described(POLICIES), "recommended": resolved(AUTO), "with_features": with_features}
+        )
 
     async def role(service: Service, request: Request) -> Response:
         key = service.keyring.find(header(request, b"authorization"))

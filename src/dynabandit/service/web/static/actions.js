@@ -1,7 +1,7 @@
 // The actions on a bandit: add and retire arms, change the policy, export the log, delete the bandit
 import { call, download, url } from "./api.js";
 import { byId, count, showFieldProblem, h, meanReward, percent } from "./dom.js";
-import { clearProblems, onSubmit, open, PolicyFields, showProblem } from "./forms.js";
+import { clearProblems, onSubmit, open, parseObject, PolicyFields, showProblem } from "./forms.js";
 import { setUpShadow } from "./shadow.js";
 
 const MAX_DRAWS = 1e7; // times arms: the limit of the service
@@ -13,10 +13,11 @@ export function askRetire(arm) {
   open(byId("retire-dialog"));
 }
 
-function previewTable(preview) {
+function previewTable(preview, context) {
+  const where = context === undefined ? "" : " in the context of the latest decision";
   const bounded = preview.arms.every((arm) => arm.mean === null || (arm.mean >= 0 && arm.mean <= 1));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Preview" }, h("table", {},
-    h("caption", {}, `Probability of each choice after the ${count(preview.rewards)} rewards so far, and the mean that ${preview.policy} estimates:`),
+    h("caption", {}, `Probability of each choice${where} after the ${count(preview.rewards)} rewards so far, and the mean that ${preview.policy} estimates:`),
     h("thead", {}, h("tr", {},
       h("th", { scope: "col" }, "Arm"), h("th", { scope: "col", class: "number" }, `${preview.current_policy} (now)`),
       h("th", { scope: "col", class: "number" }, preview.policy), h("th", { scope: "col", class: "number" }, "Mean"))),
@@ -36,13 +37,17 @@ function setUpExport(name) {
   }, (error) => { byId("export-problem").textContent = error.message; });
 }
 
-function setUpArms(name) {
-  byId("add-button").onclick = () => open(byId("add-dialog"));
+function setUpArms(name, currentData) {
+  byId("add-button").onclick = () => {
+    byId("add-features-field").hidden = !currentData()?.has_arm_features;
+    open(byId("add-dialog"));
+  };
   onSubmit(byId("add-form"), async () => {
-    await call("POST", url("v1", "bandits", name, "arms"), { arm: byId("add-arm").value });
-    byId("add-arm").value = "";
+    const features = parseObject(byId("add-features").value, "features");
+    await call("POST", url("v1", "bandits", name, "arms"), { arm: byId("add-arm").value, features });
+    byId("add-arm").value = byId("add-features").value = "";
     byId("add-dialog").close();
-  }, (error) => showFieldProblem(byId("add-arm"), error.message));
+  }, (error) => showFieldProblem(byId(error.message.includes("feature") ? "add-features" : "add-arm"), error.message));
   onSubmit(byId("retire-form"), async () => {
     await call("PATCH", url("v1", "bandits", name, "arms", byId("retire-form").dataset.arm), { retired: true });
     byId("retire-dialog").close();
@@ -58,10 +63,17 @@ function setUpDelete(name) {
   }, (error) => showFieldProblem(byId("delete-confirm"), error.message));
 }
 
+/** The context of the latest decision, or one without values; undefined if the bandit has no features of contexts. */
+function latestContext({ events, features }) {
+  return features.length === 0 ? undefined : events.find(({ kind }) => kind === "decision")?.context ?? {};
+}
+
 async function setUpPolicyChange(name, currentData) {
-  const { policies, recommended } = await call("GET", "/pages/policies");
-  const fields = new PolicyFields(byId("policy-fields"), "policy", policies, currentData()?.policy ?? recommended);
+  const { policies, recommended, with_features: more } = await call("GET", "/pages/policies");
+  let fields = new PolicyFields(byId("policy-fields"), "policy", policies, recommended);
   byId("policy-button").onclick = () => {
+    const all = currentData()?.has_features ? [...more.policies, ...policies] : policies;
+    fields = new PolicyFields(byId("policy-fields"), "policy", all, currentData()?.policy ?? recommended);
     byId("preview").replaceChildren();
     open(byId("policy-dialog"));
   };
@@ -70,8 +82,9 @@ async function setUpPolicyChange(name, currentData) {
     byId("preview").replaceChildren(h("p", { class: "soft" }, "Replaying the rewards…"));
     try {
       const draws = Math.max(1, Math.min(1000, Math.floor(MAX_DRAWS / (currentData()?.arm_count ?? 1))));
-      const preview = await call("POST", url("v1", "bandits", name, "policy", "preview"), { ...fields.values(), draws });
-      byId("preview").replaceChildren(previewTable(preview));
+      const preview = await call("POST", url("v1", "bandits", name, "policy", "preview"),
+        { ...fields.values(), draws, context: latestContext(currentData()) });
+      byId("preview").replaceChildren(previewTable(preview, latestContext(currentData())));
     } catch (error) {
       byId("preview").replaceChildren();
       showProblem("policy", error);
@@ -95,7 +108,7 @@ export async function setUpActions(name, currentData) {
   for (const id of ["add-button", "policy-button", "delete-button"]) byId(id).hidden = !admin;
   setUpExport(name);
   if (!admin) return false;
-  setUpArms(name);
+  setUpArms(name, currentData);
   setUpDelete(name);
   setUpPolicyChange(name, currentData).catch(() => {});
   return true;

@@ -4,6 +4,7 @@ import { call, follow, url } from "./api.js";
 import { showCharts, timeOfStep } from "./bandit-charts.js";
 import { OTHERS } from "./charts.js";
 import { showConnection } from "./connection.js";
+import { decisionText, showFeatures } from "./contexts.js";
 import { followDeciders } from "./deciders.js";
 import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
@@ -48,6 +49,8 @@ function showTiles() {
       `lift over the holdout (${liftText(data.holdout.low, data.bounded)} to ${liftText(data.holdout.high, data.bounded)})`),
     tile(count(data.pending), "without a reward so far"),
     data.settling_age === null ? "" : tile(count(data.held), `decisions held, learned after ${duration(data.settling_age)}`),
+    data.sticky_for === null ? "" : tile(count(data.units),
+      `units keep their arm for ${duration(data.sticky_for)} (${count(data.for_units)} decisions for units)`),
     tile(count(data.expired), data.reward_window === null ? "expired (no reward window)" : "expired without a reward"));
 }
 
@@ -69,6 +72,12 @@ function showSummary() {
   setText("reading", behind ? `Reading the log: ${percent(data.sequence / data.last_sequence, 0)} of ${count(data.last_sequence)} events.` : "");
   setText("policy", data.policy);
   byId("policy").title = Object.entries(data.parameters).map(([key, value]) => `${key} = ${value}`).join(", ");
+}
+
+/** A policy with features has no estimate for an arm without a context; then the observed means are shown. */
+function showTitles() {
+  setText("mean-title", data.contextual ? "Observed mean rewards" : "Estimated mean rewards");
+  setText("mean-note", data.contextual ? "in all contexts, with 95 % intervals" : "with 95 % intervals");
 }
 
 function showLegend() {
@@ -105,7 +114,7 @@ function armRow(one) {
     h("td", { class: "number roomy" }, percent(one.propensity)), h("td", { class: "number roomy" }, limits || "–"),
     h("td", { class: "number roomy" }, count(one.plays)), h("td", { class: "number roomy" }, count(one.pending)),
     h("td", { class: "number" }, meanReward(one.mean, data.bounded)),
-    h("td", { class: "number roomy" }, one.mean === null ? "–" : `${meanReward(one.low, data.bounded)} to ${meanReward(one.high, data.bounded)}`),
+    h("td", { class: "number roomy" }, one.low === null ? "–" : `${meanReward(one.low, data.bounded)} to ${meanReward(one.high, data.bounded)}`),
     h("td", { class: "number roomy" }, decimal(one.forgetting, 4)),
     h("td", { class: "number roomy" }, count(one.effective_size)),
     h("td", { class: "acts" },
@@ -163,7 +172,7 @@ function eventText({ kind, metric, value, change }) {
 function eventRow(one) {
   return h("tr", {},
     h("td", { class: "number roomy" }, count(one.sequence)), h("td", { class: "time" }, clock(one.wall)),
-    h("td", {}, eventText(one)),
+    h("td", {}, eventText(one), " ", h("span", { class: "soft small" }, decisionText(one))),
     h("td", {}, one.arm ?? one.change?.arm ?? ""),
     h("td", { class: "number" }, one.reward === undefined ? "" : String(one.reward)));
 }
@@ -178,11 +187,13 @@ function show(newData) {
   showTiles();
   showSummary();
   showLegend();
+  showTitles();
   showCharts(data);
   showTimeline(data, timeOfStep);
   showMonitoring(data);
   showShadow(data);
   showArms();
+  showFeatures(data);
   byId("events").replaceChildren(...data.events.slice(0, SHOWN_EVENTS).map(eventRow));
 }
 

@@ -109,3 +109,13 @@ export function parseValue(text) {
   const number = Number(trimmed);
   return Number.isNaN(number) ? trimmed : number;
 }
+
+/** An object in JSON; undefined if the text is empty. */
+export function parseObject(text, field) {
+  if (text.trim() === "") return undefined;
+  try {
+    const value = JSON.parse(text);
+    if (value !== null && typeof value === "object" && !Array.isArray(value)) return value;
+  } catch { /* the message below */ }
+  throw new Error(`${field} must be an object in JSON, got ${text}`);
+}

@@ -2,7 +2,7 @@
 import { call, follow, url } from "./api.js";
 import { showConnection } from "./connection.js";
 import { byId, copy, count, h, meanReward, percent } from "./dom.js";
-import { onSubmit, open, parseValue, PolicyFields, showProblem } from "./forms.js";
+import { onSubmit, open, parseObject, parseValue, PolicyFields, showProblem } from "./forms.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MANY_UNREAD = 2000; // events, from which a card says that the log is still being read
@@ -50,6 +50,7 @@ function card(one) {
     h("div", { class: "head" },
       h("h2", {}, h("a", { href: url("bandits", one.name) }, one.name)),
       h("span", { class: "badge" }, one.policy),
+      one.features.length > 0 && h("span", { class: "badge", title: one.features.join(", ") }, "with context"),
       one.change && h("span", { class: "badge warm" }, "Change detected")),
     one.change && h("p", { class: "small warm-text" },
       `The mean reward of “${one.change.arm}” went from ${percent(one.change.before)} to ${percent(one.change.after)}.`),
@@ -103,8 +104,15 @@ function show({ bandits, unreadable, more }) {
 async function setUpForm() {
   const { role } = await call("GET", "/pages/who");
   if (role !== "admin") return;
-  const { policies, recommended } = await call("GET", "/pages/policies");
-  const fields = new PolicyFields(byId("create-policy-fields"), "create", policies, recommended);
+  const { policies, recommended, with_features: more } = await call("GET", "/pages/policies");
+  let fields = new PolicyFields(byId("create-policy-fields"), "create", policies, recommended);
+  let hasFeatures = false;
+  byId("create-features").addEventListener("input", ({ target }) => {
+    if (hasFeatures === (target.value.trim() !== "")) return;
+    hasFeatures = !hasFeatures;
+    const [all, selected] = hasFeatures ? [[...more.policies, ...policies], more.recommended] : [policies, recommended];
+    fields = new PolicyFields(byId("create-policy-fields"), "create", all, selected);
+  });
   const form = byId("create-form");
   for (const id of ["create-button", "create-hint"]) byId(id).hidden = false;
   byId("create-none").hidden = true;
@@ -113,10 +121,14 @@ async function setUpForm() {
     const name = byId("create-name").value;
     const arms = byId("create-arms").value.split("\n").map((arm) => arm.trim()).filter(Boolean);
     const body = { ...fields.values(), arms };
-    for (const key of ["reward_window", "default_reward", "seed"]) {
+    for (const key of ["reward_window", "default_reward", "seed", "sticky_for"]) {
       const value = parseValue(byId(`create-${key}`).value);
       if (value !== null) body[key] = value;
     }
+    body.features = parseObject(byId("create-features").value, "features");
+    const share = parseValue(byId("create-holdout").value);
+    const control = byId("create-control").value.trim();
+    if (share !== null) body.holdout = control ? { share, control } : { share };
     if (!name) throw new Error("name must have 1 to 200 characters, got 0");
     await call("PUT", url("v1", "bandits", name), body);
     location.href = url("bandits", name);
