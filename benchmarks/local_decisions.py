@@ -111,8 +111,10 @@ def quantiles(seconds: list[float]) -> str:
 
 def measure_deciders(seconds: float, folder_of_store: str | None) -> None:
     print(f"\n{DECIDERS} deciders on one bandit\n")
-    print("| seconds between exchanges | decisions/s of each | decisions and rewards stored/s | requests/s | batch p50, ms"
-          " | p99 | state p50, ms | p99 | state, bytes | refused | CPU | CPU, us per request |")  # fmt: skip
+    print(
+        "| seconds between exchanges | decisions/s of each | decisions and rewards stored/s | requests/s |"
+        " batch p50, ms | p99 | state p50, ms | p99 | state, bytes | refused | CPU | CPU, us per request |"
+    )
     print(f"|{'--:|' * 12}")
     with tempfile.TemporaryDirectory(dir=folder_of_store) as folder:
         options = ("--most-connections", "3000", "--most-per-address", "2500")
