@@ -13,7 +13,7 @@ import typer.main
 from dynabandit import Client
 from dynabandit.service import admission, api_types, export, writer
 from dynabandit.service.commands import app
-from dynabandit.service.domain import bandit_state, decisions, names, unit_of_work, warm_start
+from dynabandit.service.domain import decision_details, decisions, names, open_decisions, unit_of_work, warm_start
 from dynabandit.service.http import connections, limits, server
 from dynabandit.service.http.routes import ENDPOINTS
 from dynabandit.service.keys import ROLES
@@ -50,8 +50,8 @@ def test_the_page_names_every_command_option_role_and_metric() -> None:
 def test_the_page_states_the_limits() -> None:
     for limit in (api_types.MAX_ARMS, api_types.MAX_DECISIONS, api_types.MAX_REWARDS, names.MAX_NAME,
                   unit_of_work.SNAPSHOT_EVERY, decisions.MAX_DRAWS, export.MAX_DRAWS, warm_start.MAX_STATE,
-                  bandit_state.MAX_OPEN, admission.MAX_WAITING, admission.ALWAYS_ADMITTED,
-                  admission.MAX_EVENTS_WAITING, limits.MAX_CONNECTIONS):  # fmt: skip
+                  open_decisions.MAX_OPEN, decision_details.MAX_CONTEXT, admission.MAX_WAITING,
+                  admission.ALWAYS_ADMITTED, admission.MAX_EVENTS_WAITING, limits.MAX_CONNECTIONS):  # fmt: skip
         assert f"{limit:,}" in PAGE
 
 

@@ -18,11 +18,12 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_path
-from dynabandit.client.local_log import MAX_CONTENT, LocalLog
+from dynabandit.client.local_log import LocalLog
 from dynabandit.client.sync_client import Client
 from dynabandit.service import api_types
 from dynabandit.service.api_types import Decision, LocalBatch, LocalDecision, LocalReward, LocalState
 from dynabandit.service.domain.bandit_state import RULES
+from dynabandit.service.domain.decision_details import check_size
 from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.local_bandit import LocalBandit, local_id
 from dynabandit.service.domain.names import clean_name, read_public_id
@@ -376,9 +377,7 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
 def checked_context(context: Mapping[str, Any]) -> dict[str, Any]:
     """Return a context as the service takes it, or raise an error."""
     found: dict[str, Any] = checked("context", plain(context), api_types.Context)
-    size = len(msgspec.json.encode(found))
-    if size > MAX_CONTENT // 2:
-        raise ValueError(f"context must have at most {MAX_CONTENT // 2} bytes as JSON, got {size}")
+    check_size(found)
     return found
 
 

@@ -12,8 +12,9 @@ from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.commands import app
 from dynabandit.service.domain import changes
-from dynabandit.service.domain.bandit_state import HASH_PREFIX, MAX_OPEN, RULES
+from dynabandit.service.domain.bandit_state import HASH_PREFIX, RULES
 from dynabandit.service.domain.decisions import decide
+from dynabandit.service.domain.open_decisions import MAX_OPEN
 from dynabandit.service.domain.rewards import reward
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.stores import open_store

@@ -7,6 +7,7 @@ import pytest
 from dynabandit.service import api_types
 from dynabandit.service.compaction import compact
 from dynabandit.service.domain import changes
+from dynabandit.service.domain.decision_details import MAX_CONTEXT
 from dynabandit.service.domain.log_start import LogStart
 from dynabandit.service.domain.warm_start import WarmStart
 from dynabandit.service.errors import ConflictError, InvalidValueError
@@ -98,6 +99,28 @@ def test_a_context_that_does_not_fit_changes_nothing(make_shop: Any, asked: dict
 def test_a_context_without_features_is_refused(make_shop: Any) -> None:
     with pytest.raises(InvalidValueError, match="context must be None: the bandit was made without features"):
         make_shop(policy="ts").decide(context={"hour": 1})
+
+
+@pytest.mark.promise(232)
+def test_a_context_must_not_be_too_large(make_shop: Any) -> None:
+    shop = make_shop(features={"text": "category"})
+    with pytest.raises(InvalidValueError, match="context must have at most 16384 bytes as JSON, got 16395"):
+        shop.decide(context={"text": "x" * MAX_CONTEXT})
+
+
+@pytest.mark.promise(70)
+def test_open_decisions_with_large_contexts_are_read_from_the_log(
+    make_shop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.service.domain.open_decisions.MAX_SIZE", 1_000)
+    shop = make_shop(policy="lin-ucb", features={"text": "category"})
+    made = [shop.decide(context={"text": "x" * 100 + str(number)}) for number in range(30)]
+    assert 3 < len(shop.state.open) < 10
+    for one in made:
+        shop.reward(one, 1.0)
+    assert not shop.state.open
+    assert shop.decide(context={"text": "y"}).step in shop.state.open, "their size was subtracted"
+    shop.assert_replays()
 
 
 def test_an_idempotency_key_with_another_context_or_unit_is_a_conflict(make_shop: Any) -> None:

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import json
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -27,7 +27,6 @@ from dynabandit.service.domain.events import (
     SHADOW,
     EventRow,
 )
-from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.learning import (
     AT_ONCE,
     SETTLED,
@@ -39,12 +38,13 @@ from dynabandit.service.domain.learning import (
     teach,
 )
 from dynabandit.service.domain.monitoring import Monitoring
+from dynabandit.service.domain.open_decisions import OpenDecisions
+from dynabandit.service.domain.settings import Settings
 from dynabandit.service.domain.shadow import Shadow, restarted
 from dynabandit.service.errors import ReplayMismatchError
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-MAX_OPEN = 20_000  # decisions without a reward that are kept in memory; older ones are read from the store
 SNAPSHOT_FORMAT = "dynabandit.service.state"
 # The last release that decided by rules 1, by rules 2 and so on, up to the rules before those of this release. Append
 # the latest release when policies draw or decide otherwise, or a snapshot holds something else: its decisions are
@@ -54,37 +54,6 @@ EARLIER_RELEASES = ("0.1.0",)
 RULES = len(EARLIER_RELEASES) + 1
 RULES_WITH_PENDING_PLAYS = 2
 HASH_PREFIX = f"{RULES}:"
-
-
-class Settings(NamedTuple):
-    """What a bandit was created with, besides its policy and arms."""
-
-    name: str
-    reward_window: float | None
-    default_reward: float | None
-    sticky_for: float | None = None  # seconds during which a unit keeps its arm
-    holdout: Holdout | None = None
-    imported: int = 0  # the first decisions, which were made elsewhere
-
-    @classmethod
-    def of_new_bandit(cls, body: dict[str, Any]) -> "Settings":
-        """Return the settings in the body of a create event, or in a snapshot; earlier releases had fewer."""
-        holdout = body.get("holdout")
-        held = None if holdout is None else Holdout(*holdout) if isinstance(holdout, list) else Holdout(**holdout)
-        rest = body.get("sticky_for"), held, body.get("imported", 0)
-        return cls(body["name"], body["reward_window"], body["default_reward"], *rest)
-
-    def hashed(self) -> list[Any]:
-        """Return what the hash of a state depends on; those that are not used are left out, as in earlier releases."""
-        return [*self[:3], *({name: getattr(self, name)} for name in self._fields[3:] if getattr(self, name))]
-
-
-class OpenDecision(NamedTuple):
-    """A decision without a reward; see `EventRow`."""
-
-    column: int
-    time: float
-    body: str | None
 
 
 def rules_of(body: dict[str, Any]) -> int:
@@ -107,7 +76,7 @@ class LoggedState:
         self.deleted = False
         self.settled_to = 0
         self.due_at = 0.0  # no window ends, and no decision is learned, before this time
-        self.open: dict[int, OpenDecision] = {}  # by step
+        self.open = OpenDecisions()
         self.deferred: set[int] = set()  # steps whose default reward is not learned unless they are activated
         self.settings = Settings("", None, None)
         self.rules = RULES  # by which the latest decisions were made
@@ -258,9 +227,7 @@ class LoggedState:
     def _advance(self, event: EventRow) -> None:
         """Note an event that the bandit has seen."""
         if event.kind == DECISION:
-            if len(self.open) >= MAX_OPEN:
-                del self.open[next(iter(self.open))]
-            self.open[event.step or 0] = OpenDecision(event.arm or 0, event.time, event.body)
+            self.open.add(event)
             self.monitoring.count(event)
             if self.shadow is not None:
                 self.shadow.see(event.arm or 0, read_details(event.body))
@@ -337,7 +304,7 @@ class LoggedState:
         if not 0 <= column < len(bandit.names):
             raise self._mismatch(event, f"it rewards column {column}, of {len(bandit.names)}")
         self.deferred.discard(step)
-        decided = self.open.pop(step, None)
+        decided = self.open.end(step)
         if decided is None:
             return {}
         if decided.column != (column if event.body is None else chosen_column(event.body)):
@@ -369,7 +336,7 @@ class LoggedState:
         """Return a copy that later events do not change, without the open decisions."""
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
-        other.open, other.deciders, other.monitoring = {}, Deciders(self.deciders), self.monitoring.copy()
+        other.open, other.deciders, other.monitoring = OpenDecisions(), Deciders(self.deciders), self.monitoring.copy()
         other.deferred = self.deferred.copy()
         other.shadow = None if self.shadow is None else self.shadow.copy()
         return other

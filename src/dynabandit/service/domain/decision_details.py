@@ -32,6 +32,7 @@ class DecisionDetails(msgspec.Struct, omit_defaults=True, frozen=True):
     shadow: ShadowChoice | None = None  # if there is a shadow policy, except for the holdout
 
 
+MAX_CONTEXT = 16_384  # bytes: a context is in the log and, until its reward comes, in memory
 NO_DETAILS = DecisionDetails()
 _decoder = msgspec.json.Decoder(DecisionDetails | int)
 _encode = msgspec.json.Encoder().encode
@@ -64,3 +65,17 @@ def write_details(details: DecisionDetails) -> str | None:
     if details == DecisionDetails(count=details.count):
         return str(details.count)  # as in the logs of earlier releases
     return _encode(details).decode()
+
+
+def check_size(context: Context | None) -> None:
+    """Raise an error if a context is too large.
+
+    Examples
+    --------
+    >>> check_size({"text": "x" * 20_000})
+    Traceback (most recent call last):
+    ValueError: context must have at most 16384 bytes as JSON, got 20011
+    """
+    size = 0 if context is None else len(_encode(context))
+    if size > MAX_CONTEXT:
+        raise ValueError(f"context must have at most {MAX_CONTEXT} bytes as JSON, got {size}")

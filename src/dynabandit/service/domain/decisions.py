@@ -7,7 +7,7 @@ import msgspec
 
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
-from dynabandit.service.domain.decision_details import DecisionDetails, read_details
+from dynabandit.service.domain.decision_details import DecisionDetails, check_size, read_details
 from dynabandit.service.domain.events import ACTIVATE, EventRow, UnitRow
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
@@ -127,6 +127,7 @@ def make_decisions(
     first = msgspec.structs.replace(details, count=count) if count > 1 and key is not None else details
     places = None if places is None else min(places, arms)
     try:
+        check_size(details.context)
         events = [state.decide(now, wall, key, first, places)]
     except (TypeError, ValueError) as error:  # nothing has changed yet
         if not bandit.available_columns(details.among):

@@ -6,7 +6,7 @@ from dynabandit.service import api_types
 from dynabandit.service.domain import rewards
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.deciders import local_key
-from dynabandit.service.domain.decision_details import DecisionDetails
+from dynabandit.service.domain.decision_details import DecisionDetails, check_size
 from dynabandit.service.domain.decisions import about_context, assign, check_imported, is_uncounted
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
@@ -33,15 +33,19 @@ def store_batch(work: UnitOfWork, name: str, batch: api_types.LocalBatch) -> Sto
         _take(work, state, batch, step)
     given = [(one.decider, one.step) for one in batch.rewards]
     steps = _service_steps(work, state, given)
-    found = [(state.number, steps[local]) if local in steps else None for local in given]
-    pairs = zip(found, batch.rewards, strict=True)
-    errors = rewards.reward_many(work, [rewards.GivenReward(step, one.reward) for step, one in pairs], None)
+    errors: list[rewards.RewardError | None] = []
+    for local, one in zip(given, batch.rewards, strict=True):
+        found = (state.number, steps[local]) if local in steps else None
+        try:  # a reward that is not valid since the policy was changed must not keep others from being stored
+            errors += rewards.reward_many(work, [rewards.GivenReward(found, one.reward)], None)
+        except InvalidValueError as error:
+            errors.append(error)
     progress = state.deciders.get(batch.decider)
     return StoredBatch(0 if progress is None else progress.step, state.sequence, errors)
 
 
 def _check(state: LoggedState, batch: api_types.LocalBatch) -> None:
-    """Raise an error if a decision or a reward is not valid, before anything is stored."""
+    """Raise an error if a decision is not valid, before anything is stored."""
     bandit = state.bandit
     for place, decision in enumerate(batch.decisions):
         if decision.arm >= len(bandit.names):
@@ -50,13 +54,10 @@ def _check(state: LoggedState, batch: api_types.LocalBatch) -> None:
                 f"decisions[{place}].arm must be {text} {state.settings.name!r}, got {decision.arm}"
             )
         try:
+            check_size(decision.context)
             bandit.check_context(decision.context)
         except (TypeError, ValueError) as error:
             raise InvalidValueError(f"decisions[{place}].{about_context(str(error))}") from None
-    for place, reward in enumerate(batch.rewards):
-        if not bandit.rewards.contains(reward.reward):
-            accepted = bandit.rewards.description
-            raise InvalidValueError(f"rewards[{place}].reward must be {accepted}, got {reward.reward:g}")
 
 
 def _new_steps(work: UnitOfWork, state: LoggedState, batch: api_types.LocalBatch) -> list[int]:
