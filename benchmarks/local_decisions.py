@@ -1,7 +1,7 @@
 """Measure local decisions: those of one process, and the messages of 1,000 deciders on one bandit.
 
-The deciders are simulated on this machine by one process, which sends what a `LocalDecider` sends: once per second a
-batch with its decisions and their rewards, and a request for the state.
+The deciders are simulated on this machine by one process, which sends what a `LocalDecider` sends: every
+`refresh_seconds` a batch with its decisions and their rewards, and a request for the state.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from decision_service import ARMS, put, start, stop
 from dynabandit.service.api_types import MAX_DECISIONS
 
 DECIDERS = 1_000
-RATES = (1, 10, 20)  # decisions per second of each decider
+LOADS = ((1, 1), (1, 5), (5, 10))  # seconds between two exchanges, and decisions per second, of each decider
 POLICIES = ("auto", "ucb", "ts")
 
 
@@ -63,14 +63,14 @@ class Connection:
             self._streams[1].close()
 
 
-async def simulate_decider(port: int, bandit: str, rate: int, until: float, answers: Answers) -> None:
-    """Send a batch and ask for the state once per second; the decisions of a refused batch are in the next one."""
+async def simulate_decider(port: int, bandit: str, load: tuple[int, int], until: float, answers: Answers) -> None:
+    """Send a batch and ask for the state now and then; the decisions of a refused batch are in the next one."""
     decider, sent, waiting, base, identity = f"{random.getrandbits(64):016x}", 0, 0, 0, ""
-    connection = Connection(port)
-    await asyncio.sleep(random.random())
+    connection, (seconds_between, rate) = Connection(port), load
+    await asyncio.sleep(random.random() * seconds_between)
     while (begin := time.perf_counter()) < until:
         if identity:
-            waiting = min(waiting + rate, MAX_DECISIONS)
+            waiting = min(waiting + seconds_between * rate, MAX_DECISIONS)
             body = batch_of(identity, decider, range(sent + 1, sent + waiting + 1), base)
             status, _, seconds = await connection.ask("POST", f"/v1/bandits/{bandit}/local-decisions", body)
             if status == 200:
@@ -87,7 +87,7 @@ async def simulate_decider(port: int, bandit: str, rate: int, until: float, answ
             identity, base = state["id"], state["sequence"]
         else:
             answers.refused.append(status)
-        await asyncio.sleep(max(0.0, begin + random.uniform(0.8, 1.0) - time.perf_counter()))
+        await asyncio.sleep(max(0.0, begin + seconds_between * random.uniform(0.8, 1.0) - time.perf_counter()))
     connection.close()
 
 
@@ -98,9 +98,9 @@ def batch_of(identity: str, decider: str, steps: range, base: int) -> bytes:
     return json.dumps({**batch, "decisions": decisions, "rewards": rewards}).encode()
 
 
-async def load(port: int, bandit: str, rate: int, seconds: float) -> Answers:
+async def run_deciders(port: int, bandit: str, load: tuple[int, int], seconds: float) -> Answers:
     answers, until = Answers([], [], [], []), time.perf_counter() + seconds
-    await asyncio.gather(*(simulate_decider(port, bandit, rate, until, answers) for _ in range(DECIDERS)))
+    await asyncio.gather(*(simulate_decider(port, bandit, load, until, answers) for _ in range(DECIDERS)))
     return answers
 
 
@@ -111,25 +111,29 @@ def quantiles(seconds: list[float]) -> str:
 
 def measure_deciders(seconds: float, folder_of_store: str | None) -> None:
     print(f"\n{DECIDERS} deciders on one bandit\n")
-    print("| decisions/s of each | decisions and rewards stored/s | requests/s | batch p50, ms | p99 | state p50, ms"
-          f" | p99 | state, bytes | refused | CPU | CPU, us per request |\n|{'--:|' * 11}")  # fmt: skip
+    print(
+        "| seconds between exchanges | decisions/s of each | decisions and rewards stored/s | requests/s |"
+        " batch p50, ms | p99 | state p50, ms | p99 | state, bytes | refused | CPU | CPU, us per request |"
+    )
+    print(f"|{'--:|' * 12}")
     with tempfile.TemporaryDirectory(dir=folder_of_store) as folder:
         options = ("--most-connections", "3000", "--most-per-address", "2500")
         store = f"sqlite:///{folder}/bench.db"
         process, port = start("-m", "dynabandit.service", "serve", "--port", "0", "--store", store, *options)
         try:
-            for rate in RATES:
-                bandit = f"b{rate}"
-                put(port, "PUT", f"/v1/bandits/{bandit}", {"arms": ARMS, "seed": rate})
+            for load in LOADS:
+                bandit = f"b{load[0]}-{load[1]}"
+                put(port, "PUT", f"/v1/bandits/{bandit}", {"arms": ARMS, "seed": 1})
                 before, begin = sum(psutil.Process(process.pid).cpu_times()[:2]), time.perf_counter()
-                answers = asyncio.run(load(port, bandit, rate, seconds))
+                answers = asyncio.run(run_deciders(port, bandit, load, seconds))
                 took = time.perf_counter() - begin
                 cpu = (sum(psutil.Process(process.pid).cpu_times()[:2]) - before) / took
                 requests = len(answers.batches) + len(answers.states) + len(answers.refused)
                 stored = 2 * stored_steps(port, bandit)
-                print(f"| {rate} | {stored / took:,.0f} | {requests / took:,.0f} | {quantiles(answers.batches)}"
-                      f" | {quantiles(answers.states)} | {max(answers.sizes):,} | {len(answers.refused)}"
-                      f" | {cpu:.0%} | {cpu * took / requests * 1e6:.0f} |", flush=True)  # fmt: skip
+                rates = f"{stored / took:,.0f} | {requests / took:,.0f}"
+                times = f"{quantiles(answers.batches)} | {quantiles(answers.states)}"
+                cost = f"{len(answers.refused)} | {cpu:.0%} | {cpu * took / requests * 1e6:.0f}"
+                print(f"| {load[0]} | {load[1]} | {rates} | {times} | {max(answers.sizes):,} | {cost} |", flush=True)
         finally:
             stop(process)
 

@@ -215,3 +215,11 @@ def test_a_variance_that_rounding_made_negative_is_zero() -> None:
     estimate = LeastSquares(1)
     estimate.model[linear_model.inverse_at(1)] = -1e-20
     assert estimate.predict([1.0]).variance == 0.0
+
+
+def test_a_reward_comes_one_step_after_the_previous_one_unless_told_and_never_before_it() -> None:
+    usual, told, late = (LeastSquares(1, forgetting=0.5).update([1.0], 1.0) for _ in range(3))
+    assert usual.update([1.0], 0.0).predict([1.0]) == told.update([1.0], 0.0, steps=1).predict([1.0])
+    assert late.update([1.0], 0.0, steps=2).predict([1.0]) != told.predict([1.0])
+    with pytest.raises(ValueError, match="steps must be a whole number of at least 0, got -1"):
+        late.update([1.0], 0.0, steps=-1)

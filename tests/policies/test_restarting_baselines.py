@@ -211,8 +211,8 @@ def test_a_hash_depends_on_every_arm_and_reward() -> None:
 def test_the_numbers_drawn_from_a_hash_are_those_of_earlier_releases() -> None:
     """Logs of such policies would otherwise be replayed with other choices."""
     shared = np.array([5.0, 0.0])
-    learned_draws.update_hash(shared, 1, 3, 0.25)
-    assert shared[1] == words(Stream(0, 0, 0), LEARN, 250_000, 3, 1)[0] >> 8
+    learned_draws.update_hash(shared, 1, 3, 1.0)
+    assert shared[1] == words(Stream(0, 0, 0), LEARN, 1_000_000, 3, 1)[0] >> 8
     assert learned_draws.draw(shared, 0, 2, 1) == uniform(Stream(5, 0, 0), LEARN, 2, 1)
 
 

@@ -97,7 +97,7 @@ def test_a_simulation_keeps_no_more_rewards_than_it_has_steps() -> None:
 # --- BORL ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("arms", "horizon"), [(2, 1), (3, 100), (10, 10_000), (50, 10**6)])
+@pytest.mark.parametrize(("arms", "horizon"), [(2, 1), (10, 10), (3, 100), (10, 10_000), (50, 10**6)])
 def test_borl_is_tuned_as_in_its_paper(arms: int, horizon: int) -> None:
     params = db.policy("borl", horizon=horizon, capacity=1000).params(arms)
     block, exploration = borl.tuned(arms, horizon, capacity=1000)
