@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dynabandit as db
-from dynabandit.client import Client, ServiceError, local_decider
+from dynabandit.client import Client, ServiceError, early_rewards, local_decider
 from dynabandit.service.api_types import DeciderState, Event
 from dynabandit.service.commands import app
 from dynabandit.service.compaction import compact
@@ -51,7 +51,8 @@ def kill(decider: db.LocalDecider) -> None:
     """Let a decider end as a killed process does: nothing more is written or sent."""
     decider._closing.set()
     decider._client.close()
-    os.close(decider._log._file)
+    for log in (*decider._others, decider._log):
+        os.close(log._file)
 
 
 def test_decisions_and_rewards_reach_the_service(client: Client, make: Make, server: Running) -> None:
@@ -237,7 +238,9 @@ def test_an_invalid_batch_is_refused_as_a_whole(client: Client, http: httpx.Clie
 
 
 @pytest.mark.promise(185)
-def test_each_reward_has_its_status(client: Client, http: httpx.Client, make: Make, clock: ManualClock) -> None:
+def test_each_reward_has_its_status(
+    client: Client, http: httpx.Client, make: Make, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client.create("b", ARMS, "ucb", seed=3, reward_window=60)
     decider = make()
     made = decider.decide_many(3)
@@ -260,7 +263,11 @@ def test_each_reward_has_its_status(client: Client, http: httpx.Client, make: Ma
     assert [one["status"] for one in answer["results"]] == [422, 410], "it keeps no other reward from being stored"
     assert "reward must be a number in [0, 1], got 2" in answer["results"][0]["problem"]
     decider.sync()
-    assert decider.rejected == 3
+    assert (decider.rejected, decider.waiting) == (2, 1), "that of nobody is sent again"
+    monkeypatch.setattr(early_rewards, "RETRY_SECONDS", 0.0)
+    decider.sync()
+    assert (decider.rejected, decider.waiting) == (3, 0)
+    assert len(list(decider._folder.glob("*.batches"))) == 1
     for wrong in ("17", f"{DECIDER}-x", f"{DECIDER}-0", "abc-1"):
         with pytest.raises(ValueError, match="decision"):
             decider.reward(wrong, 1)
@@ -326,6 +333,25 @@ def test_decisions_after_a_gap_are_taken_until_the_next_state(
     decider.sync()
     found = verified(server.store.url)
     assert (found.problem, found.local, found.local_taken) == (None, 4, 3)
+
+
+@pytest.mark.promise(181, 185, 187)
+def test_a_reward_that_comes_before_its_decision_is_sent_again(client: Client, make: Make) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    deciding, rewarding = make(), make()
+    made = deciding.decide_many(3)
+    for one in made:
+        rewarding.reward(one.decision, 1)
+        rewarding.sync()
+    assert (rewarding.rejected, rewarding.waiting, client.state("b").step) == (0, 3, 0)
+    kill(rewarding)
+    third = make()
+    third.sync()
+    assert (third.rejected, third.waiting) == (0, 3), "a killed decider keeps them, too"
+    deciding.sync()
+    third.sync()
+    assert (third.rejected, third.waiting) == (0, 0)
+    assert [one.reward for one in client.events("b", kind="reward")] == [1, 1, 1]
 
 
 @pytest.mark.promise(183)

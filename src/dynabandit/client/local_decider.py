@@ -1,7 +1,6 @@
 """Decisions in the caller's own process, from a copy of the bandit's state that is kept up to date."""
 
 import contextlib
-import hashlib
 import math
 import os
 import random
@@ -18,7 +17,8 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_path
-from dynabandit.client.local_log import LocalLog
+from dynabandit.client.early_rewards import EarlyRewards
+from dynabandit.client.local_log import LocalLog, default_folder
 from dynabandit.client.sync_client import Client
 from dynabandit.service import api_types
 from dynabandit.service.api_types import Decision, LocalBatch, LocalDecision, LocalReward, LocalState
@@ -107,6 +107,7 @@ class LocalDecider:
         self._sent_to = 0  # the event up to which the service had written when it stored the latest batch
         self._adopt(self._first_state())
         self._log = LocalLog.create(self._folder, f"{self._state.id}-{self.id}")
+        self._early = EarlyRewards(self._folder, self._state.id, self.id, self._others)
         self._adopt_files()
         repeated = (("file", self._write, flush_seconds), ("service", self._exchange, self._refresh_seconds))
         self._threads = [
@@ -252,11 +253,12 @@ class LocalDecider:
             try:
                 self._refresh()
             finally:
-                self._send_all(time.monotonic() + self._refresh_seconds)
-            return bool(self._others) or self._log.waiting > 0
+                is_complete = self._send_all(time.monotonic() + self._refresh_seconds)
+            return not is_complete
 
-    def _send_all(self, until: float) -> None:
-        """Send the batches of all files."""
+    def _send_all(self, until: float) -> bool:
+        """Send the batches that all files have now; return whether there was enough time."""
+        self._early.start_round()
         if time.monotonic() >= self._next_adoption:
             self._adopt_files()
         for log in list(self._others):
@@ -265,6 +267,7 @@ class LocalDecider:
                 self._others.remove(log)
                 log.close()
         self._send(self._log, until)
+        return time.monotonic() <= until
 
     def _adopt_files(self) -> None:
         """Take over the files of deciders that do not run any more."""
@@ -279,7 +282,8 @@ class LocalDecider:
             if batch is None or time.monotonic() > until:
                 return
             answer = self._client._send(Call("POST", path, api_types.LocalBatchResult, msgspec.Raw(batch)))
-            self.rejected += sum(one.status != 200 for one in answer.results)
+            early = self._early.keep(batch, answer.results)
+            self.rejected += sum(one.status != 200 for one in answer.results) - early
             self._sent_to = answer.sequence
             log.acknowledge()
 
@@ -379,12 +383,6 @@ def checked_context(context: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = checked("context", plain(context), api_types.Context)
     check_size(found)
     return found
-
-
-def default_folder(url: str, bandit: str) -> Path:
-    """Return the folder for the files of a bandit's deciders."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "dynabandit" / hashlib.sha256(f"{url} {bandit}".encode()).hexdigest()[:16]
 
 
 def close_in_child() -> None:

@@ -7,6 +7,7 @@ folder: each has a file of its own, and a file that nobody has locked belongs to
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import struct
 import threading
@@ -133,6 +134,12 @@ class LocalLog:
         if not self._batches:
             self.path.unlink(missing_ok=True)
         os.close(self._file)
+
+
+def default_folder(url: str, bandit: str) -> Path:
+    """Return the folder for the files of a bandit's deciders."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "dynabandit" / hashlib.sha256(f"{url} {bandit}".encode()).hexdigest()[:16]
 
 
 def encoded(batch: LocalBatch) -> Iterator[tuple[bytes, int]]:
