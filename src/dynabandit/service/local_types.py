@@ -14,7 +14,9 @@ from dynabandit.service.api_types import (
     Unit,
 )
 
-DeciderId = Annotated[str, Meta(pattern="^[0-9a-z]{16}$", description="A local decider; see LocalDecider.")]
+DeciderId = Annotated[
+    str, Meta(min_length=16, max_length=16, pattern="^[0-9a-z]+$", description="A local decider; see LocalDecider.")
+]
 LocalStep = Annotated[int, Meta(ge=1, le=2**48 - 1)]
 
 

@@ -125,7 +125,11 @@ def test_invalid_metrics_change_nothing(make_shop: Any, values: dict[str, float]
 @pytest.mark.parametrize(
     ("metric", "rule", "problem"),
     [
-        ("latency", Guardrail(0.5, "max", [1.0, 2.0]), r"guardrails\.latency\.bound must be between 1 and 2, got 0\.5"),
+        (
+            "latency",
+            Guardrail(0.5, "max", [1.0, 2.0]),
+            r"guardrails\.latency\.bound must be above 1 and below 2, got 0\.5",
+        ),
         ("a\nb", LATENCY, "name of printable characters, got 'a"),
     ],
 )

@@ -118,6 +118,18 @@ def test_the_same_event_id_returns_the_same_result_once(loop: PersonalizerClient
     assert client.state("personalizer").step == 3
 
 
+@pytest.mark.promise(212, 217)
+@pytest.mark.parametrize("other", [{}, {"count": 2}, {"rank": 2}, {"among": ["pasta", "curry"], "rank": 1}])
+def test_the_key_of_another_decision_is_no_event_id(
+    server: Running, client: Client, http: httpx.Client, other: dict[str, Any]
+) -> None:
+    client.create("menu", ["pasta", "curry", "ice cream"], "ucb", seed=1)
+    assert http.post("/v1/bandits/menu/decisions", json=other, headers={"Idempotency-Key": "e-1"}).status_code == 200
+    for loop in personalizer(f"{server.url}/v1/bandits/menu"):
+        with pytest.raises(ErrorResponseException, match="eventId must be that of a Rank call, got 'e-1'"):
+            rank(loop, "pasta", "curry", event_id="e-1")
+
+
 @pytest.mark.promise(213)
 def test_excluded_actions_keep_their_places_and_paused_ones_come_last(loop: PersonalizerClient, client: Client) -> None:
     rank(loop)

@@ -57,6 +57,12 @@ PROBLEMS: list[tuple[str, str, Any, int, str]] = [
       "a list of at most 1000 items, each a number, or null, got an object")),
     ("PUT", "/v1/bandits/c", {"arms": ["a", "b"], "parameters": {"p" * 101: 1}}, 422,
      f"a key of parameters must be text of at most 100 characters, got '{'p' * 100}'... of 101 characters"),
+    ("POST", "/v1/bandits/b/decisions", {"context": {"hour": 10**30}}, 422,
+     "context.hour must be true or false, a whole number from -9007199254740992 to 9007199254740992, "),
+    ("PUT", "/v1/bandits/c", {"arms": ["a", "b"], "guardrails": {"m": {"bound": 0, "direction": "max",
+     "range": [1, -1]}}}, 422, "guardrails.m.range must have the smaller value first, got [1, -1]"),
+    ("POST", "/v1/bandits/b/local-decisions", {"id": "x", "decider": f"{'0' * 16}\n", "first": 1, "base": 1}, 422,
+     "decider must be text of 16 to 16 characters, got '0000000000000000\\n'"),
     ("POST", "/playground/check", {"links": ""}, 422, "unknown field 'links'. Did you mean 'link'? Known: link"),
 ]  # fmt: skip
 
@@ -82,6 +88,8 @@ def test_a_refused_call_names_what_was_wrong(
 RAW = [
     (b'{"reward": 1e200, "reward": 1}', 422, "the body must name every field once, got 'reward' 2 times"),
     (b'{"reward": 1e999}', 422, "the body must hold numbers of a usual size: "),
+    (b'{"reward": 1, "arm": "\xff"}', 400, "the body must be JSON: text must be UTF-8"),
+    (b'{"reward": true, "arm": "\xff"}', 400, "the body must be JSON: text must be UTF-8"),
     (b'{"reward": 2', 400, "the body must be JSON: "),
     (b'{"reward": ' + b"[" * 5000 + b"]" * 5000 + b"}", 400, "the body must be JSON: "),
 ]

@@ -1,6 +1,7 @@
 """Changes of a bandit: create, arms, policy, delete."""
 
 import json
+import math
 import secrets
 from collections.abc import Mapping
 from typing import Any
@@ -169,9 +170,11 @@ def check_guardrails(guardrails: dict[str, monitoring_types.Guardrail], arms: in
     for metric, rule in guardrails.items():
         if not metric.isprintable():
             raise ValueError(f"a metric of guardrails must have a name of printable characters, got {metric!r}")
-        if rule.range is not None and not rule.range[0] < rule.bound < rule.range[1]:
-            low, high = rule.range
-            raise ValueError(f"guardrails.{metric}.bound must be between {low:g} and {high:g}, got {rule.bound:g}")
+        low, high = rule.range or (-math.inf, math.inf)
+        if not low < high:
+            raise ValueError(f"guardrails.{metric}.range must have the smaller value first, got [{low:g}, {high:g}]")
+        if not low < rule.bound < high:
+            raise ValueError(f"guardrails.{metric}.bound must be above {low:g} and below {high:g}, got {rule.bound:g}")
 
 
 def set_policy(

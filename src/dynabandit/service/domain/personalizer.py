@@ -93,6 +93,8 @@ def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tupl
             deferred=asked.defer_activation and state.settings.reward_window is not None,
         )
         made = decisions.make_decisions(work, state, details, event_id)
+    elif (before := read_details(made[0].body)).among is None or before.ranking is not None:
+        raise ConflictError(f"eventId must be that of a Rank call, got {event_id!r}, the key of another decision")
     return _response(state, asked, event_id, made[0]), added
 
 
@@ -148,7 +150,7 @@ def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence
 def _response(state: LoggedState, asked: RankRequest, event_id: str, event: EventRow) -> RankResponse:
     """Return the actions of an event: the chosen one, the others by probability, and excluded ones in their places."""
     names, details = state.bandit.names, read_details(event.body)
-    chosen, among = event.arm or 0, details.among or [event.arm or 0]
+    chosen, among = event.arm or 0, details.among or []
     known: Sequence[float | None] = details.propensities or [None] * len(among)
     propensity = dict(zip(among, known, strict=True))
     others = sorted((one for one in among if one != chosen), key=lambda one: -(propensity[one] or 0.0))

@@ -19,7 +19,7 @@ Body = TypeVar("Body")
 
 
 def decode_body(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
-    """Return a body, or raise `InvalidValueError`.
+    """Return a body, or raise `InvalidValueError`; if it is not JSON, `msgspec.DecodeError`.
 
     Examples
     --------
@@ -28,6 +28,13 @@ def decode_body(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
     Traceback (most recent call last):
     dynabandit.service.errors.InvalidValueError: count must be a whole number from 1 to 1000, got 0
     """
+    try:
+        return _decode(decoder, content)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"text must be UTF-8, {error.reason}") from None
+
+
+def _decode(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
     try:
         body = decoder.decode(content)
     except msgspec.ValidationError as error:
@@ -67,7 +74,9 @@ def _check_object(fields: list[tuple[str, Any]]) -> None:
 def _check(value: Any, kind: inspect.Type, where: str) -> None:
     """Raise an error if a value does not fit; `where` is its place in the body."""
     kinds = _kinds(kind)
-    found = next((one for one in kinds if _fits(value, one)), None)
+    is_whole = type(value) is int and any(isinstance(one, inspect.IntType) for one in kinds)
+    fitting = (one for one in kinds if _fits(value, one) and not (is_whole and isinstance(one, inspect.FloatType)))
+    found = next(fitting, None)
     if found is None:
         raise InvalidValueError(f"{where or 'the body'} must be {_valid_of(kinds)}, got {_quote(value)}")
     if isinstance(found, inspect.ListType):
