@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from dynabandit.client.local_log import LocalLog
-from dynabandit.service.api_types import LocalBatch, LocalDecision, LocalReward
+from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward
 
 DECIDER = "0123456789abcdef"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from dynabandit.client.local_log import LocalLog
-from dynabandit.service.api_types import LocalBatch, RewardResult
+from dynabandit.service.api_types import RewardResult
+from dynabandit.service.local_types import LocalBatch
 
 RETRY_SECONDS = 180.0  # time enough to find the file of a decider that was killed, and to send it
 UNKNOWN = 404

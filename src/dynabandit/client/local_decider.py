@@ -21,13 +21,14 @@ from dynabandit.client.early_rewards import EarlyRewards
 from dynabandit.client.local_log import LocalLog, default_folder
 from dynabandit.client.sync_client import Client
 from dynabandit.service import api_types
-from dynabandit.service.api_types import Decision, LocalBatch, LocalDecision, LocalReward, LocalState
+from dynabandit.service.api_types import Decision
 from dynabandit.service.domain.bandit_state import RULES
 from dynabandit.service.domain.decision_details import check_size
 from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.local_bandit import LocalBandit, local_id
 from dynabandit.service.domain.names import clean_name, read_public_id
 from dynabandit.service.local_states import MAX_AGE
+from dynabandit.service.local_types import LocalBatch, LocalBatchResult, LocalDecision, LocalReward, LocalState
 from dynabandit.validation import integer, number
 
 ADOPT_SECONDS = 60.0  # between two searches for the files of deciders that were killed
@@ -281,7 +282,7 @@ class LocalDecider:
             batch = log.first()
             if batch is None or time.monotonic() > until:
                 return
-            answer = self._client._send(Call("POST", path, api_types.LocalBatchResult, msgspec.Raw(batch)))
+            answer = self._client._send(Call("POST", path, LocalBatchResult, msgspec.Raw(batch)))
             early = self._early.keep(batch, answer.results)
             self.rejected += sum(one.status != 200 for one in answer.results) - early
             self._sent_to = answer.sequence

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dynabandit.service.api_types import LocalBatch
+from dynabandit.service.local_types import LocalBatch
 
 HEADER = struct.Struct("<II")  # length and CRC-32 of the content
 SUFFIX = ".batches"

@@ -17,7 +17,18 @@ from dynabandit.service.domain.events import EventRow
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.erasing import Eraser
-from service.harness import ARMS, ManualClock, assert_replay_agrees, process, running, status_of, talking, wait_for
+from service.harness import (
+    ARMS,
+    PRODUCT,
+    ManualClock,
+    assert_replay_agrees,
+    process,
+    running,
+    status_of,
+    talking,
+    visitor,
+    wait_for,
+)
 from service.proxy import wire
 
 Result = TypeVar("Result")
@@ -49,8 +60,12 @@ class Caller(threading.Thread):
         try:
             while self.done < self.target:
                 key = f"{self.number}-{self.done}"
-                decision = self.ask(functools.partial(Client.decide, name="b", key=key))
+                asked = visitor(key, self.done)
+                decision = self.ask(functools.partial(Client.decide, name="b", key=key, **asked))
                 self.decisions[key] = decision
+                again = self.ask(functools.partial(Client.decide, name="b", **asked))  # of any replica
+                assert again.repeated
+                assert (again.decision, again.arm) == (decision.decision, decision.arm)
                 reward = float(self.done % 2)
                 self.ask(functools.partial(Client.reward, decision=decision.decision, reward=reward))
                 self.rewards[decision.decision] = reward
@@ -115,7 +130,7 @@ def test_three_replicas_one_killed_one_cut_off_lose_and_double_nothing(postgres_
     with wire(postgres_url) as (proxy, cut_url), running(open_store(postgres_url)) as one, process(postgres_url) as two:
         with running(open_store(cut_url), patience=0.2) as three:
             with Client(one.url) as client:
-                client.create("b", ARMS, seed=2)
+                client.create("b", ARMS, seed=2, **{**PRODUCT, "policy": "ucb"})
             urls = [one.url, two.url, three.url]
             callers = [Caller(number, urls, EACH) for number in range(4)]
             for caller in callers:

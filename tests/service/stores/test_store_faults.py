@@ -16,7 +16,7 @@ import pytest
 from dynabandit.client import Client
 from dynabandit.service.api_types import Decision
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, assert_replay_agrees, process, running, status_of, talking
+from service.harness import ARMS, PRODUCT, Running, assert_replay_agrees, process, running, status_of, talking, visitor
 from service.proxy import wire
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
@@ -90,7 +90,9 @@ def fill(client: Client) -> list[Decision]:
         refused = 0
         while refused < 5:  # one refusal may make room: SQLite clears its journal
             before = len(made)
-            status = status_of(lambda count=count: made.extend(client.decide_many("b", count)))
+            status = status_of(
+                lambda count=count: made.extend(client.decide_many("b", count, context=visitor("u", count)["context"]))
+            )
             assert status in (200, 503)
             refused = refused + 1 if status == 503 else 0
             assert len(made) == before + (count if status == 200 else 0)
@@ -100,16 +102,18 @@ def fill(client: Client) -> list[Decision]:
 
 def check_full_disk(url: str, server_url: str, make_full: Callable[[], None], make_room: Callable[[], None]) -> None:
     with talking(server_url) as (client, http):
-        client.create("b", ARMS)
+        client.create("b", ARMS, **{**PRODUCT, "policy": "ucb"})
         make_full()
         made = fill(client)
-        assert status_of(client.decide, "b") == 503
+        asked = visitor("u", 1)
+        assert status_of(lambda: client.decide("b", **asked)) == 503
         make_room()
         assert status_of(client.reward, made[0].decision, 1) == 200
         assert http.get("/readyz").status_code == 200
         logged = [event.decision for event in client.events("b", limit=10_000) if event.kind == "decision"]
         assert logged == [one.decision for one in made]
-        assert client.decide("b").step == len(made) + 1
+        assert client.decide("b", **asked).step == len(made) + 1
+        assert client.decide("b", **asked).repeated, "the unit was not assigned before"
 
 
 def check_whole(url: str) -> None:

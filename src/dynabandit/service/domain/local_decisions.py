@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dynabandit.service import api_types
+from dynabandit.service import local_types
 from dynabandit.service.domain import rewards
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.deciders import local_key
@@ -22,7 +22,7 @@ class StoredBatch(NamedTuple):
     errors: list[rewards.RewardError | None]
 
 
-def store_batch(work: UnitOfWork, name: str, batch: api_types.LocalBatch) -> StoredBatch:
+def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> StoredBatch:
     """Store what is new in a batch."""
     state = work.named(name)
     if batch.id != public_id(state.number):
@@ -44,7 +44,7 @@ def store_batch(work: UnitOfWork, name: str, batch: api_types.LocalBatch) -> Sto
     return StoredBatch(0 if progress is None else progress.step, state.sequence, errors)
 
 
-def _check(state: LoggedState, batch: api_types.LocalBatch) -> None:
+def _check(state: LoggedState, batch: local_types.LocalBatch) -> None:
     """Raise an error if a decision is not valid, before anything is stored."""
     bandit = state.bandit
     for place, decision in enumerate(batch.decisions):
@@ -60,7 +60,7 @@ def _check(state: LoggedState, batch: api_types.LocalBatch) -> None:
             raise InvalidValueError(f"decisions[{place}].{about_context(str(error))}") from None
 
 
-def _new_steps(work: UnitOfWork, state: LoggedState, batch: api_types.LocalBatch) -> list[int]:
+def _new_steps(work: UnitOfWork, state: LoggedState, batch: local_types.LocalBatch) -> list[int]:
     """Return which decisions of a batch are not stored yet, by their numbers at the decider."""
     steps = range(batch.first, batch.first + len(batch.decisions))
     progress = state.deciders.get(batch.decider)
@@ -78,7 +78,7 @@ def _service_steps(work: UnitOfWork, state: LoggedState, local: list[tuple[str, 
     return {keys[key]: step for key, step in made.items()}
 
 
-def _take(work: UnitOfWork, state: LoggedState, batch: api_types.LocalBatch, step: int) -> None:
+def _take(work: UnitOfWork, state: LoggedState, batch: local_types.LocalBatch, step: int) -> None:
     decision, now, wall = batch.decisions[step - batch.first], work.now(state), work.clock.wall()
     if state.rules < RULES:
         work.events.append(state.adopt_rules(now, wall))

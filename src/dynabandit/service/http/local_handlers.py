@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from dynabandit.service import api_types
+from dynabandit.service import api_types, local_types
 from dynabandit.service.domain import local_decisions
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.local_bandit import local_id
@@ -60,7 +60,7 @@ async def _encoded_state(service: Service, name: str) -> EncodedState:
 def encoder_of(state: LoggedState) -> Callable[[], EncodedState]:
     """Copy a state now, and return a function that encodes the copy, later and in any thread."""
     holdout, bandit = state.settings.holdout, state.bandit.copy()
-    view = api_types.LocalState(
+    view = local_types.LocalState(
         name=state.settings.name,
         id=public_id(state.number),
         sequence=state.sequence,
@@ -76,7 +76,7 @@ def encoder_of(state: LoggedState) -> Callable[[], EncodedState]:
     return encode
 
 
-async def add_local_decisions(service: Service, request: Request, body: api_types.LocalBatch) -> Result:
+async def add_local_decisions(service: Service, request: Request, body: local_types.LocalBatch) -> Result:
     """POST /v1/bandits/{name}/local-decisions."""
     name = bandit_name(request)
     for place, decision in enumerate(body.decisions):
@@ -88,4 +88,4 @@ async def add_local_decisions(service: Service, request: Request, body: api_type
     )
     ids = [local_id(one.decider, one.step) for one in body.rewards]
     results = [reward_result(decision, error) for decision, error in zip(ids, stored.errors, strict=True)]
-    return Result(api_types.LocalBatchResult(stored.step, stored.sequence, results))
+    return Result(local_types.LocalBatchResult(stored.step, stored.sequence, results))

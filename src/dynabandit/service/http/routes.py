@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import api_types as api, monitoring_types as monitoring, web
+from dynabandit.service import api_types as api, local_types, monitoring_types as monitoring, web
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
 from dynabandit.service.http import handlers, local_handlers, monitoring_handlers, personalizer
@@ -47,9 +47,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/bandits/{name}/decisions", "decide", handlers.decide, api.Decide, api.Decisions, (404, 409),
              headers=("Idempotency-Key",)),
     Endpoint("POST", "/v1/bandits/{name}/local-decisions", "decide", local_handlers.add_local_decisions,
-             api.LocalBatch, api.LocalBatchResult, (404, 409)),
-    Endpoint("GET", "/v1/bandits/{name}/local-state", "decide", local_handlers.get_local_state, None, api.LocalState,
-             (404,), query=(AFTER, Query("at_least", 0, 0, 2**62), Query("decider"), Query("waiting", 0, 0, 2**62))),
+             local_types.LocalBatch, local_types.LocalBatchResult, (404, 409)),
+    Endpoint("GET", "/v1/bandits/{name}/local-state", "decide", local_handlers.get_local_state, None,
+             local_types.LocalState, (404,),
+             query=(AFTER, Query("at_least", 0, 0, 2**62), Query("decider"), Query("waiting", 0, 0, 2**62))),
     Endpoint("POST", "/v1/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults),
     # The same with the name of the bandit, by which a load balancer can choose the replica
     Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/reward", "decide", handlers.add_reward, api.Reward, api.Rewarded,
