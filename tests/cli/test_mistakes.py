@@ -234,6 +234,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "a key in place of its id": (["keys", "revoke", "dyna_12_secret"], 2, "not the key itself"),
     "a key that is not there": (["keys", "revoke", "12", "--store", "sqlite:///good.db"], 2, "there is no key '12'"),
     "no such store": (["verify", "--store", "sqlite:///none.db"], 2, "store sqlite:///none.db does not exist"),
+    "a log that is not there": (["import", "none.csv", "--bandit", "b"], 2, "none.csv"),
     "an age without a unit": (["compact", "--before", "90"], 2, "--before must be an age such as 90d, 12w or 36h"),
     "a port that is none": (["serve", "--port", "70000"], 2, "--port"),
     "a host that is none": (["serve", "--port", "0", "--host", "no such host"], 1, "cannot listen on port 0 of host"),

@@ -202,6 +202,7 @@ def test_a_replay_is_a_bandit_with_the_same_contexts(learn: str) -> None:
     assert log.features is not None
     encoder = FeatureEncoder({"x": {"kind": "vector", "size": 5, "required": True}}, constant=False)
     bandit = db.Bandit(policy, ["0", "1"], seed=3, features=encoder)
+    bandit._choice_law = None  # a replay draws for every policy
     models = [regression.initial(5, reward_model.LOGISTIC.kind, reward_model.REGRESSION_PARAMS) for _ in range(2)]
     rows, overall, ips, dr, accepted = [0, 0], [0.0, 0.0], [], [], 0
     (chunk,) = log.chunks()

@@ -29,6 +29,7 @@ def literal(one: TrueLog, policy: db.Policy, seed: int, least: float, learn: str
     """Replay with a Bandit, from the definitions: a row that is not learned from is a step without a play."""
     draws = 20
     bandit = db.Bandit(policy, ARMS, seed=seed)
+    bandit._choice_law = None  # a replay draws for every policy
     model = [db.estimators.AdaptiveForgetting() for _ in ARMS]
     accepted_rewards, ips, dr = [], [], []
     for row, (arm, reward, p) in enumerate(zip(one.arms, one.rewards, one.propensities, strict=True), start=1):

@@ -66,7 +66,7 @@ def import_command(
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
 ) -> None:
-    """Create a bandit from an old log: its rows become decisions and rewards of the bandit.
+    """Create a bandit from an old log of decisions and rewards.
 
     If it is interrupted, run the same command again, and it continues.
     """

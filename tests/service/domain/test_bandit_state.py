@@ -65,7 +65,7 @@ def test_a_snapshot_and_the_log_alone_give_the_same_state(store_url: str) -> Non
 
 @pytest.mark.promise(70)
 def test_what_is_kept_in_memory_does_not_grow_with_the_log(sqlite_url: str) -> None:
-    writer = DirectWriter(sqlite_url)
+    writer = DirectWriter(sqlite_url, "ucb")
     for _ in range(MAX_OPEN // 1000 + 3):
         writer.commit(lambda: decide(writer.work, "b", api_types.Decide(1000)))
     assert len(writer.state.open) == MAX_OPEN
