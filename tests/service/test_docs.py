@@ -49,8 +49,8 @@ def test_the_page_names_every_command_option_role_and_metric() -> None:
 
 def test_the_page_states_the_limits() -> None:
     for limit in (api_types.MAX_ARMS, api_types.MAX_DECISIONS, api_types.MAX_REWARDS, names.MAX_NAME,
-                  unit_of_work.SNAPSHOT_EVERY, decisions.MAX_DRAWS, export.MAX_DRAWS, warm_start.MAX_STATE,
-                  open_decisions.MAX_OPEN, decision_details.MAX_CONTEXT, admission.MAX_WAITING,
+                  unit_of_work.SNAPSHOT_EVERY, decisions.MAX_DRAWS, decisions.MAX_CONTEXTS, export.MAX_DRAWS,
+                  warm_start.MAX_STATE, open_decisions.MAX_OPEN, decision_details.MAX_CONTEXT, admission.MAX_WAITING,
                   admission.ALWAYS_ADMITTED, admission.MAX_EVENTS_WAITING, limits.MAX_CONNECTIONS):  # fmt: skip
         assert f"{limit:,}" in PAGE
 

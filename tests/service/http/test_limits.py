@@ -18,6 +18,8 @@ def test_a_hundred_thousand_arms_decide_learn_pause_and_replay(sqlite_url: str) 
     with running(open_store(sqlite_url), patience=60) as server, talking(server.url) as (client, http):
         client.create("b", arms, seed=1)
         assert http.post("/v1/bandits/b/decisions", json={"count": 101}).status_code == 422
+        answer = http.post("/v1/bandits/b/decisions", json={"rank": 6})
+        assert answer.json() == {"problem": "rank must be at most 5 with 100000 arms, got 6"}
         made = client.decide_many("b", 4)
         assert len({one.arm for one in made}) > 1
         for one in made:
@@ -41,6 +43,11 @@ def test_the_stated_limits_are_kept(server: Running) -> None:
         client.create("b", ["a", "b"])
         assert http.post("/v1/bandits/b/decisions", json={"count": 1001}).status_code == 422
         assert len(client.decide_many("b", 1000)) == 1000
+        client.create("words", ["a", "b"], "ucb", features={"words": {"kind": "hashed", "columns": 2}})
+        asked = {"context": {"words": {"x" * 988: 1}}, "count": 2}  # of 1,004 bytes
+        assert http.post("/v1/bandits/words/decisions", json=asked).status_code == 200
+        answer = http.post("/v1/bandits/words/decisions", json={**asked, "count": 1000})
+        assert answer.json() == {"problem": "count must be at most 996 with a context of 1004 bytes, got 1000"}
         many = [{"decision": "x", "reward": 1}] * 10_001
         assert http.post("/v1/rewards", json={"rewards": many}).status_code == 422
         assert len(client.reward_many([("x", 1)] * 10_000)) == 10_000

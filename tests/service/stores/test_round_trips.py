@@ -5,10 +5,12 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 
 from dynabandit.client import Client
+from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.request_queue import MAX_LOCKED_BANDITS, Request, commits
 from dynabandit.service.stores import BanditKey, Statements
 from dynabandit.service.stores.postgres import LEADER_LOCKS, PostgresStore
@@ -95,6 +97,23 @@ def test_metrics_take_two_round_trips(recorded: tuple[RecordingStore, Running, C
     store.trips.clear()
     client.metrics(made.decision, {"latency": 2, "errors": 0})
     assert [len(trip) for trip in store.trips] == [4, 2]
+
+
+@pytest.mark.promise(163)
+def test_the_units_of_a_local_batch_are_looked_up_together(recorded: tuple[RecordingStore, Running, Client]) -> None:
+    store, server, client = recorded
+    client.create("held", ARMS, "ucb", seed=1, holdout={"share": 0.5})
+    units = [f"u{number}" for number in range(100)]
+    for decider in ("a" * 16, "b" * 16):
+        store.trips.clear()
+        decisions = [{"arm": 0, "unit": unit} for unit in units]
+        batch = {"id": client.state("held").id, "decider": decider, "first": 1, "base": 1, "decisions": decisions}
+        assert httpx.post(f"{server.url}/v1/bandits/held/local-decisions", json=batch).status_code == 200
+        assert len([trip for trip in store.trips if any("FROM units" in one for one in trip)]) == 1
+    with contextlib.closing(store.reader()) as reader:
+        log = list(reader.log(reader.find_log("held", None)))
+    uncounted = [read_details(event.body).uncounted for event in log if event.step]
+    assert uncounted == [False] * 100 + [True] * 100
 
 
 @pytest.mark.promise(108)

@@ -67,6 +67,11 @@ def write_details(details: DecisionDetails) -> str | None:
     return _encode(details).decode()
 
 
+def context_size(context: Context | None) -> int:
+    """Return how many bytes a context has as JSON."""
+    return 0 if context is None else len(_encode(context))
+
+
 def check_size(context: Context | None) -> None:
     """Raise an error if a context is too large.
 
@@ -76,6 +81,6 @@ def check_size(context: Context | None) -> None:
     Traceback (most recent call last):
     ValueError: context must have at most 16384 bytes as JSON, got 20011
     """
-    size = 0 if context is None else len(_encode(context))
+    size = context_size(context)
     if size > MAX_CONTEXT:
         raise ValueError(f"context must have at most {MAX_CONTEXT} bytes as JSON, got {size}")

@@ -7,13 +7,20 @@ import msgspec
 
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
-from dynabandit.service.domain.decision_details import DecisionDetails, check_size, read_details
+from dynabandit.service.domain.decision_details import (
+    Context,
+    DecisionDetails,
+    check_size,
+    context_size,
+    read_details,
+)
 from dynabandit.service.domain.events import ACTIVATE, EventRow, UnitRow
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.stores.unit_table import unit_hash
 
 MAX_DRAWS = 10_000_000  # per request: arms times decisions, which take about a second
+MAX_CONTEXTS = 1_000_000  # bytes per request: decisions times the size of their context
 PLACE_DRAWS = 20  # the propensity of one place of a ranking takes as long as so many draws
 REMOVED_UNITS = 10_000  # at a time
 
@@ -103,6 +110,25 @@ def check_imported(state: LoggedState) -> None:
         raise ConflictError(f"{done} of {rows} decisions are imported: let dynabandit import run to its end first")
 
 
+def _check_work(arms: int, count: int, places: int | None, context: Context | None) -> None:
+    """Raise an error if decisions would take so long that all other requests wait."""
+    draws = arms if places is None else arms * places * PLACE_DRAWS
+    if count * draws > MAX_DRAWS and count > 1:
+        ranked = "" if places is None else f" and rank {places}"
+        raise InvalidValueError(
+            f"count must be at most {max(1, MAX_DRAWS // draws)} with {arms} arms{ranked}, got {count}"
+        )
+    if draws > MAX_DRAWS and places is not None:
+        raise InvalidValueError(
+            f"rank must be at most {MAX_DRAWS // (arms * PLACE_DRAWS)} with {arms} arms, got {places}"
+        )
+    size = context_size(context) if count > 1 else 0
+    if count * size > MAX_CONTEXTS:
+        raise InvalidValueError(
+            f"count must be at most {max(1, MAX_CONTEXTS // size)} with a context of {size} bytes, got {count}"
+        )
+
+
 def make_decisions(
     work: UnitOfWork,
     state: LoggedState,
@@ -114,12 +140,7 @@ def make_decisions(
     """Make new decisions; with `places`, each has a ranking of so many arms."""
     check_imported(state)
     bandit, arms = state.bandit, len(state.bandit.names)
-    draws = arms if places is None else arms * places * PLACE_DRAWS
-    if count > 1 and count * draws > MAX_DRAWS:
-        ranked = "" if places is None else f" and rank {places}"
-        raise InvalidValueError(
-            f"count must be at most {max(1, MAX_DRAWS // draws)} with {arms} arms{ranked}, got {count}"
-        )
+    _check_work(arms, count, places, details.context)
     now, wall = work.now(state), work.clock.wall()
     if state.rules < RULES and bandit.available_columns():
         work.events.append(state.adopt_rules(now, wall))

@@ -29,6 +29,8 @@ def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> S
         raise ConflictError(f"id must be {public_id(state.number)!r}, that of bandit {name!r} now, got {batch.id!r}")
     check_imported(state)
     _check(state, batch)
+    if state.settings.holdout is not None:  # `is_uncounted` asks for each unit
+        work.look_up_units(state.number, (one.unit for one in batch.decisions if one.unit is not None))
     for step in _new_steps(work, state, batch):
         _take(work, state, batch, step)
     given = [(one.decider, one.step) for one in batch.rewards]

@@ -5,7 +5,7 @@ later request of the same batch may ask the store for is kept here as well.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dynabandit.service.clock import Clock
@@ -165,8 +165,14 @@ class UnitOfWork:
         if asked in self.units:
             return self.units[asked]
         if asked not in self.stored_units:
-            self.stored_units[asked] = self.store.units([asked]).get(asked)
+            self.look_up_units(number, [unit])
         return self.stored_units[asked]
+
+    def look_up_units(self, number: int, units: Iterable[str]) -> None:
+        """Read the latest decisions for units from the store, all at once, so that `find_unit` knows them."""
+        asked = {(number, unit_hash(unit)) for unit in units} - self.stored_units.keys()
+        found = self.store.units(asked)
+        self.stored_units.update((one, found.get(one)) for one in asked)
 
     def snapshot(self, number: int) -> Snapshot:
         """Return a snapshot of a state."""

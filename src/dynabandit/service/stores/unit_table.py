@@ -9,6 +9,8 @@ from dynabandit.service.stores.key_tables import Statements
 from dynabandit.service.stores.rows import BanditUnit
 
 FIND = "SELECT step, arm, time, propensity, holdout FROM units WHERE bandit = ? AND unit = ?"
+FIND_SOME = "SELECT unit, step, arm, time, propensity, holdout FROM units WHERE bandit = ? AND unit IN ({})"
+UNITS_AT_ONCE = 500
 SAVE = (
     "INSERT INTO units (bandit, unit, step, arm, time, propensity, holdout) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT"
     " (bandit, unit) DO UPDATE SET step = excluded.step, arm = excluded.arm, time = excluded.time,"
@@ -34,8 +36,14 @@ class UnitTable:
 
     def units(self, asked: Collection[BanditUnit]) -> dict[BanditUnit, UnitRow]:
         """Return the latest decision for each of some units that has one."""
-        found = {unit: self.rows(FIND, unit) for unit in asked}
-        return {unit: unit_row(rows[0]) for unit, rows in found.items() if rows}
+        found: dict[BanditUnit, UnitRow] = {}
+        for bandit in {bandit for bandit, _ in asked}:
+            units = [unit for number, unit in asked if number == bandit]
+            for start in range(0, len(units), UNITS_AT_ONCE):
+                some = units[start : start + UNITS_AT_ONCE]
+                rows = self.rows(FIND_SOME.format(", ".join("?" * len(some))), (bandit, *some))
+                found |= {(bandit, unit): unit_row(values) for unit, *values in rows}
+        return found
 
     def count_units(self, bandit: int, since: float, limit: int) -> int:
         """Return for how many units, at most `limit`, the latest decision was made at or after a time."""
