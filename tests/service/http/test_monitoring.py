@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from dynabandit.client import Client
+from dynabandit.client import Client, ServiceError
 from dynabandit.service.stores import open_store
 from service.harness import ARMS, Running, assert_replay_agrees, running, status_of
 
@@ -78,7 +78,8 @@ def test_guardrails_are_changed_by_a_call(client: Client, server: Running) -> No
     client.metrics(made.decision, {"latency": 0.25})
     client.set_guardrails("b", {})
     assert client.state("b").guardrails == []
-    assert status_of(client.metrics, made.decision, {"latency": 0.25}) == 422
+    with pytest.raises(ServiceError, match="metrics must belong to guardrails, and bandit 'b' has none"):
+        client.metrics(made.decision, {"latency": 0.25})
     assert_replay_agrees(server.store.url)
 
 

@@ -36,6 +36,8 @@ def add_metrics(
 
 def _check(state: LoggedState, values: dict[str, float]) -> None:
     rules = state.monitoring.guardrails.rules
+    if not rules:
+        raise InvalidValueError(f"metrics must belong to guardrails, and bandit {state.settings.name!r} has none")
     for metric, value in values.items():
         if metric not in rules:
             raise InvalidValueError(f"metrics: {unknown('metric', metric, rules)}")
