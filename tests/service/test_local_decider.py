@@ -19,6 +19,7 @@ from dynabandit.service.commands import app
 from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.deciders import DeciderProgress, Deciders
+from dynabandit.service.local_types import LocalBatch, LocalDecision
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import Verification, verify
@@ -235,6 +236,24 @@ def test_an_invalid_batch_is_refused_as_a_whole(client: Client, http: httpx.Clie
     assert client.state("b").sequence == 1
     assert http.post("/v1/bandits/c/local-decisions", json=batch_of(identity)).status_code == 404
     assert http.get("/v1/bandits/c/local-state").status_code == 404
+
+
+@pytest.mark.promise(186)
+def test_a_batch_that_the_service_refuses_keeps_no_other_from_being_stored(
+    client: Client, make: Make, tmp_path: Path
+) -> None:
+    identity = client.create("b", ARMS, "ucb", seed=3).id
+    decider = make()
+    unknown_arm = LocalBatch(id=identity, decider=DECIDER, first=1, base=1, decisions=[LocalDecision(7)])
+    decider._log.append([unknown_arm])
+    decider.decide()
+    decider.sync()
+    assert (client.state("b").step, decider.waiting) == (1, 0)
+    assert "the service refused a batch" in (decider.problem or "")
+    [refused] = decider._folder.glob("*.refused")
+    assert msgspec.json.decode(refused.read_bytes(), type=LocalBatch) == unknown_arm
+    decider.close()
+    assert refused.exists()
 
 
 @pytest.mark.promise(185)

@@ -33,6 +33,7 @@ from dynabandit.validation import integer, number
 
 ADOPT_SECONDS = 60.0  # between two searches for the files of deciders that were killed
 OPEN: "weakref.WeakSet[LocalDecider]" = weakref.WeakSet()
+INVALID = 422  # the status of a batch that the service will never store
 MAX_UNWRITTEN = 1_000_000  # decisions and rewards that wait in memory while the local file cannot be written
 
 
@@ -282,7 +283,13 @@ class LocalDecider:
             batch = log.first()
             if batch is None or time.monotonic() > until:
                 return
-            answer = self._client._send(Call("POST", path, LocalBatchResult, msgspec.Raw(batch)))
+            try:
+                answer = self._client._send(Call("POST", path, LocalBatchResult, msgspec.Raw(batch)))
+            except ServiceError as error:
+                if error.status != INVALID:
+                    raise
+                self._problems["refused"] = f"the service refused a batch, which is in {log.set_aside()} now: {error}"
+                continue
             early = self._early.keep(batch, answer.results)
             self.rejected += sum(one.status != 200 for one in answer.results) - early
             self._sent_to = answer.sequence

@@ -22,7 +22,7 @@ import msgspec
 from dynabandit.service.local_types import LocalBatch
 
 HEADER = struct.Struct("<II")  # length and CRC-32 of the content
-SUFFIX = ".batches"
+SUFFIX, REFUSED = ".batches", ".refused"
 MAX_CONTENT = 900_000  # bytes; the service takes requests of 1 MiB
 
 
@@ -128,6 +128,16 @@ class LocalLog:
             if not self._batches:
                 os.ftruncate(self._file, 0)
                 self._size = 0
+
+    def set_aside(self) -> Path:
+        """Move the first batch, which the service refuses for good, to another file, as a line of JSON; return it."""
+        refused = self.path.with_suffix(REFUSED)
+        with open(refused, "ab") as file:
+            file.write((self.first() or b"") + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.acknowledge()
+        return refused
 
     def close(self) -> None:
         """Close the file; without batches that wait it is removed."""
