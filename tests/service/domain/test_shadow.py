@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
 from dynabandit.service.compaction import compact
 from dynabandit.service.domain import changes, shadow_changes
@@ -263,7 +264,7 @@ def test_the_comparison_estimates_what_the_shadow_would_have_earned(make_shop: A
 def test_without_propensities_or_overlap_there_is_a_reason_and_no_estimate(
     make_shop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dynabandit.service.domain.choices.propensities", lambda bandit, context, among: None)
+    monkeypatch.setattr(Bandit, "exact_propensities", lambda bandit, context, among: None)
     shop = make_shop(policy="ucb", features=FEATURES)
     set_shadow(shop, "ts")
     shop.learn(20)

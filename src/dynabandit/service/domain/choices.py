@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.decision_details import Context, DecisionDetails
+from dynabandit.service.domain.decision_details import DecisionDetails
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
 
 
@@ -39,7 +39,7 @@ def place_propensities(
         probabilities = first
         if place > 0:
             left = [one for one in bandit.available_columns(asked.among) if one not in columns[:place]]
-            probabilities = propensities(bandit, asked.context, left)
+            probabilities = bandit.exact_propensities(asked.context, left)
         if probabilities is None:
             return None
         found.append(probabilities.get(bandit.names[column], 0.0))
@@ -51,12 +51,7 @@ def place_propensities(
 def first_propensities(bandit: Bandit, holdout: Holdout | None, asked: DecisionDetails) -> dict[str, float] | None:
     """Return the probability with which the policy chooses each arm first, or None if it is not known."""
     if asked.propensities is None or asked.among is None:
-        return propensities(bandit, asked.context, asked.among)
+        return bandit.exact_propensities(asked.context, asked.among)
     if holdout is not None:  # those that were computed before are of the policy and the holdout together
         return None
     return {bandit.names[column]: one for column, one in zip(asked.among, asked.propensities, strict=True)}
-
-
-def propensities(bandit: Bandit, context: Context | None, among: Sequence[int] | None) -> dict[str, float] | None:
-    """Return the probability with which the policy chooses each arm, or None if it is not known exactly."""
-    return bandit.exact_propensities(context, among)

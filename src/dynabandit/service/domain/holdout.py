@@ -47,7 +47,7 @@ class Holdout(NamedTuple):
 
 
 def unit_of_step(step: int) -> str:
-    """Return what is hashed for a decision without a unit; no unit of a caller is equal to it."""
+    """Return what is hashed in place of a unit for a decision without one."""
     return f"\0step {step}"
 
 

@@ -7,7 +7,6 @@ from dynabandit.features import FeatureEncoder
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.choices import propensities
 from dynabandit.service.domain.decision_details import Context, DecisionDetails, read_details
 from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.names import clean_name
@@ -101,7 +100,7 @@ def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tupl
 def _probabilities(state: LoggedState, context: Context | None, among: list[int]) -> list[float] | None:
     """Return the probability with which each arm is chosen, or None if it is not known exactly."""
     bandit, holdout = state.bandit, state.settings.holdout
-    known = propensities(bandit, context, among) if bandit.available_columns(among) else None
+    known = bandit.exact_propensities(context, among) if bandit.available_columns(among) else None
     if known is None:
         return None
     found = [known.get(bandit.names[column], 0.0) for column in among]

@@ -50,6 +50,30 @@ class Result(NamedTuple):
     change: dict[str, Any] | None = None
 
 
+class DecisionOfRequest(NamedTuple):
+    """The decision that the path of a request names, and the name of its bandit if the path has one."""
+
+    id: str
+    number: int  # of the bandit
+    step: int
+    name: str | None
+
+    def check_bandit(self, work: UnitOfWork) -> None:
+        """Raise an error if the decision belongs to another bandit than the named one."""
+        if self.name is not None and work.find(self.name) != self.number:
+            raise NotFoundError(no_decision(self.id))
+
+
+async def decision_of(service: Service, request: Request) -> DecisionOfRequest:
+    """Return the decision of a request, or raise an error if no decision has this id."""
+    decision = request.path_params["id"]
+    name = bandit_name(request) if "name" in request.path_params else None
+    found = (await service.decision_ids()).read(decision)
+    if found is None:
+        raise NotFoundError(no_decision(decision))
+    return DecisionOfRequest(decision, *found, name)
+
+
 # Decisions and rewards
 
 
@@ -68,21 +92,16 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
 
 async def add_reward(service: Service, request: Request, body: api_types.Reward) -> Result:
     """PUT /v1/decisions/{id}/reward and PUT /v1/bandits/{name}/decisions/{id}/reward."""
-    decision, value, namespace = request.path_params["id"], body.reward, namespace_of(request)
+    value, namespace = body.reward, namespace_of(request)
     arm = None if body.arm is None else checked_name(body.arm, "arm")
-    name = bandit_name(request) if "name" in request.path_params else None
-    found = (await service.decision_ids()).read(decision)
-    if found is None:
-        raise NotFoundError(no_decision(decision))
-    number, step = found
+    found = await decision_of(service, request)
 
     def run(work: UnitOfWork) -> None:
-        if name is not None and work.find(name) != number:
-            raise NotFoundError(no_decision(decision))
-        rewards.reward(work, number, step, value, namespace, arm)
+        found.check_bandit(work)
+        rewards.reward(work, found.number, found.step, value, namespace, arm)
 
-    await service.writer.submit(run, name=name, bandits=[number])
-    return Result(api_types.Rewarded(decision, value, arm))
+    await service.writer.submit(run, name=found.name, bandits=[found.number])
+    return Result(api_types.Rewarded(found.id, value, arm))
 
 
 async def add_rewards(service: Service, request: Request, body: api_types.Rewards) -> Result:

@@ -8,29 +8,22 @@ from dynabandit.service.domain.alerts import api_alert
 from dynabandit.service.domain.events import ALERT, metric_key
 from dynabandit.service.domain.metric_values import add_metrics as count_metrics
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import NotFoundError
-from dynabandit.service.http.handlers import QueryValues, Result, changed, no_decision
+from dynabandit.service.http.handlers import QueryValues, Result, changed, decision_of
 from dynabandit.service.http.requests import bandit_name, namespace_of
 from dynabandit.service.service import Service
 
 
 async def add_metrics(service: Service, request: Request, body: types.Metrics) -> Result:
     """PUT /v1/decisions/{id}/metrics and PUT /v1/bandits/{name}/decisions/{id}/metrics."""
-    decision, namespace = request.path_params["id"], namespace_of(request)
-    name = bandit_name(request) if "name" in request.path_params else None
-    found = (await service.decision_ids()).read(decision)
-    if found is None:
-        raise NotFoundError(no_decision(decision))
-    number, step = found
+    namespace, found = namespace_of(request), await decision_of(service, request)
 
     def run(work: UnitOfWork) -> None:
-        if name is not None and work.find(name) != number:
-            raise NotFoundError(no_decision(decision))
-        count_metrics(work, number, step, body.metrics, namespace)
+        found.check_bandit(work)
+        count_metrics(work, found.number, found.step, body.metrics, namespace)
 
-    keys = [(number, metric_key(step, metric)) for metric in body.metrics]
-    await service.writer.submit(run, name=name, bandits=[number], events=len(keys), bandit_keys=keys)
-    return Result(types.CountedMetrics(decision, body.metrics))
+    keys = [(found.number, metric_key(found.step, metric)) for metric in body.metrics]
+    await service.writer.submit(run, name=found.name, bandits=[found.number], events=len(keys), bandit_keys=keys)
+    return Result(types.CountedMetrics(found.id, body.metrics))
 
 
 async def set_guardrails(service: Service, request: Request, body: types.SetGuardrails) -> Result:
