@@ -99,9 +99,13 @@ class ArmColumns:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
         raise ValueError(f"unknown arm {name!r}.{suggestion(name, self.index)} Arms: {known}")
 
-    def available(self) -> np.ndarray:
-        """Return the columns that can be chosen: neither removed nor paused."""
-        return np.flatnonzero(self.active & ~self.paused)
+    def available(self, among: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return the columns that can be chosen, neither removed nor paused; with `among`, those of these columns."""
+        if among is None:
+            return np.flatnonzero(self.active & ~self.paused)
+        asked = np.unique(np.asarray(among, dtype=np.int64))
+        asked = asked[(asked >= 0) & (asked < len(self))]
+        return np.asarray(asked[self.active[asked] & ~self.paused[asked]])
 
     def play(self, column: int, step: int) -> None:
         """Record that a column was chosen."""
@@ -116,7 +120,7 @@ class ArmColumns:
         self.names.append(name)
         self.active, self.paused = np.append(self.active, True), np.append(self.paused, False)
         self.played, self.plays = np.hstack([self.played, [[step], [0]]]), np.append(self.plays, 0)
-        self._index_names()
+        self.index[name] = len(self.names) - 1
 
     def remove(self, name: str) -> None:
         """Remove an arm permanently."""
@@ -124,12 +128,12 @@ class ArmColumns:
         if len(self.index) <= 2:
             raise ValueError(f"cannot remove arm {name!r}: a bandit needs at least 2 arms")
         self.active[column] = False
-        self._index_names()
+        del self.index[name]
 
     def copy(self) -> "ArmColumns":
         """Return an independent copy."""
         other = copy.copy(self)
-        other.names = list(self.names)
+        other.names, other.index = self.names.copy(), self.index.copy()
         other.active, other.paused = self.active.copy(), self.paused.copy()
         other.played, other.plays = self.played.copy(), self.plays.copy()
         return other
