@@ -106,7 +106,7 @@ class PythonPolicy(Policy):
     ...     def update(self, arms, arm, reward):
     ...         arms.mean[arm] += self.rate * (reward - arms.mean[arm])
     >>> db.simulate(Greedy(burn_in=1), db.environment("fixed", means=[0.2, 0.8]), horizon=100, seed=1)
-    Simulation(greedy(burn_in=1) on fixed, 2 arms, 100 steps, 1 replication: mean total regret 1)
+    Simulation(greedy(burn_in=1) on fixed, 2 arms, 100 steps, 1 replication: mean total regret 1.2)
     """
 
     slots: ClassVar[tuple[str, ...]] = ()
