@@ -117,7 +117,7 @@ def test_an_edit_of_any_method_is_a_new_version_of_its_code() -> None:
 
 
 def test_an_arm_that_does_not_exist_is_an_error() -> None:
-    with pytest.raises(ValueError, match="the arm that choose of out-of-range returns must be .* at most 2, got 3"):
+    with pytest.raises(ValueError, match=r"the arm that choose of out-of-range returns must be .* at most 2, got 3"):
         db.simulate(OutOfRange(), ENVIRONMENT, horizon=3)
 
 
@@ -133,7 +133,7 @@ def test_numbers_of_arms_can_be_changed_as_a_whole_and_a_typo_is_an_error() -> N
     arms.mean[1] = 2.0
     assert arms.mean.tolist() == [0.5, 2.0]
     for attempt in (lambda: arms.meen, lambda: setattr(arms, "meen", 1.0)):
-        with pytest.raises(AttributeError, match="arms have no numbers 'meen'. Did you mean 'mean'"):
+        with pytest.raises(AttributeError, match=r"arms have no numbers 'meen'. Did you mean 'mean'"):
             attempt()
 
 

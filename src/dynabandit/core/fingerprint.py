@@ -48,8 +48,8 @@ def reachable_functions(function: Callable[..., Any]) -> list[FunctionType]:
     Examples
     --------
     >>> from dynabandit.core import streams
-    >>> [one.__name__ for one in reachable_functions(streams.uniform)]
-    ['uniform', 'words', 'philox', 'philox_round', 'unit']
+    >>> [one.__name__ for one in reachable_functions(streams.uniform)][:3]
+    ['uniform', 'words', 'philox']
     """
     visitor = _Visitor()
     visitor.visit(function)
