@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import Function, compiled, kernel
 from dynabandit.core.context import Context
 from dynabandit.core.draws import not_empty
 from dynabandit.core.records import NoParams
@@ -98,6 +98,10 @@ class Prepare(Protocol):
 
 class Explore(Protocol):
     def __call__(self, state: PolicyState, leader: int, step: Step, params: Any, /) -> bool: ...
+
+
+class Choose(Protocol):
+    def __call__(self, state: PolicyState, step: Step, params: Any, /) -> int: ...
 
 
 class Exploration(Protocol):
@@ -216,6 +220,15 @@ class PolicyFunctions(NamedTuple):
     """The law of the scores, if `score` is random, for exact propensities (`policies.score_laws`)."""
     exploration: Exploration | None = None
     """exploration(state, leader, step, params): the probability that `explore` is true, if it is random."""
+    choose: Choose | None = None
+    """choose(state, step, params): the arm itself, in place of scores, for policies in plain Python.
+
+    None of their functions are compiled (`policies.python_policy`)."""
+
+    @property
+    def in_python(self) -> bool:
+        """Whether the functions are plain Python, which cannot be compiled."""
+        return self.choose is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,6 +342,11 @@ class Policy:
             if getattr(self, field.name) != field.default
         ]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
+
+
+def compiled_for(functions: PolicyFunctions, function: Function) -> Function:
+    """Return a function that is made of those of a policy: compiled, unless the policy is in plain Python."""
+    return function if functions.in_python else compiled(function)
 
 
 def new_state(policy: Policy, columns: int, params: Any, context: Context | None = None) -> PolicyState:
