@@ -12,7 +12,7 @@ from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_exceed, uniform_prefixes
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, pick, shifted
 from dynabandit.policies.argmax_tree import tree_argmax
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, no_preparation
+from dynabandit.policies.base import Choose, PolicyFunctions, PolicyState, Step, no_preparation
 from dynabandit.policies.draw_tree import make_draw_tree
 
 SCRATCH_ROWS = 5
@@ -60,6 +60,8 @@ def make_choose(
     in_tree
         Whether `space` has a draw tree, from which the arm of a policy with a `posterior` is chosen.
     """
+    if functions.choose is not None:
+        return make_direct_choice(functions.choose)
     common, explore, sync, is_leader = functions.common, functions.explore, lanes.sync, lanes.is_leader
     prepare, prepares = functions.prepare, functions.prepare is not no_preparation
     leading_arm = make_leading_arm(lanes, in_tree=scored and lanes is SINGLE_LANE)
@@ -92,6 +94,16 @@ def make_choose(
         if explore(state, leader, step, params):
             return pick(random, EXPLORED_ARM, number, 0, arms)
         return leader
+
+    return choose
+
+
+def make_direct_choice(choose_arm: Choose) -> Callable[..., int]:
+    """Return choose(state, number, params, space, random) for a policy that returns the arm itself."""
+
+    def choose(state: PolicyState, number: int, params: Any, space: Workspace, random: Stream) -> int:
+        step = Step(number, state.last_played.size, 0.0, space.features, space.table, random)
+        return choose_arm(state, step, params)
 
     return choose
 
