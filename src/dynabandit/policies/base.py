@@ -112,6 +112,10 @@ class Reveal(Protocol):
     def __call__(self, state: PolicyState, arm: int, mean: float, /) -> None: ...
 
 
+# How the posterior of an arm changes between its plays and rewards, see `PolicyFunctions.idle_posterior`
+CONSTANT, MONOTONE = "constant", "monotone"
+
+
 @kernel
 def idle_steps(state: PolicyState, arm: int, step: Step) -> int:
     """Return the number of steps since an arm was last played; 0 for the arm of the previous step."""
@@ -220,6 +224,13 @@ class PolicyFunctions(NamedTuple):
     """The law of the scores, if `score` is random, for exact propensities (`policies.score_laws`)."""
     exploration: Exploration | None = None
     """exploration(state, leader, step, params): the probability that `explore` is true, if it is random."""
+    idle_posterior: str | None = None
+    """How `posterior` changes between the plays and rewards of an arm: CONSTANT, MONOTONE, or None if in another way.
+
+    With many arms a constant or monotone one is drawn in O(log K) steps (`policies.draw_tree`). It may then read only
+    `params`, the arm's own column of `memory` and, if it is MONOTONE, the step and when the arm was last played: each
+    shape must rise or fall with the step. Arms with the column that `start` wrote may also read `step.common`, and
+    nothing else: all have one posterior. `learn` may write no other column."""
     choose: Choose | None = None
     """choose(state, step, params): the arm itself, in place of scores, for policies in plain Python.
 

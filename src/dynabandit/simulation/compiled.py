@@ -21,6 +21,7 @@ from dynabandit.policies import Policy
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, compiled_for
 from dynabandit.policies.choose_arm import Workspace, is_pruned, make_choose, make_count_choices, new_workspace
+from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.policies.pending_plays import UNKNOWN_STEP, begin_play, end_play
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_play
@@ -30,12 +31,15 @@ def play(
     functions: PolicyFunctions, arms: int, law: RewardFunctions = Bernoulli.functions, *, delayed: bool = False
 ) -> Callable[..., None]:
     """Return the compiled `make_play` of a policy; numbers of arms with the same method share it."""
-    return _play(functions, law, functions.posterior is not None and is_pruned(arms), delayed)
+    in_tree = uses_draw_tree(functions, arms)
+    return _play(functions, law, functions.posterior is not None and is_pruned(arms), delayed, in_tree)
 
 
 @functools.cache
-def _play(functions: PolicyFunctions, law: RewardFunctions, pruned: bool, delayed: bool) -> Callable[..., None]:
-    return compiled_for(functions, make_play(functions, law, pruned=pruned, delayed=delayed))
+def _play(
+    functions: PolicyFunctions, law: RewardFunctions, pruned: bool, delayed: bool, in_tree: bool
+) -> Callable[..., None]:
+    return compiled_for(functions, make_play(functions, law, pruned=pruned, delayed=delayed, in_tree=in_tree))
 
 
 def signed_seed(seed: int) -> int:
