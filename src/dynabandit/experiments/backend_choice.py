@@ -15,7 +15,7 @@ RECORD_BYTES = 17  # that a GPU writes for each recorded step and policy: regret
 
 
 class Gpu(NamedTuple):
-    """The GPU of a machine."""
+    """The GPU of a machine; if it has several, the one with the least free memory."""
 
     missing: str  # why it cannot be used; empty if it can
     free: int = 0  # bytes
@@ -27,9 +27,9 @@ def find_gpu() -> Gpu:
     missing = gpu_missing()
     if missing:
         return Gpu(missing)
-    from dynabandit.simulation.cuda.launch import free_bytes
+    from dynabandit.simulation.cuda.devices import least_free_bytes
 
-    return Gpu("", free_bytes())
+    return Gpu("", least_free_bytes())
 
 
 def check_options(
