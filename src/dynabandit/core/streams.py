@@ -21,6 +21,7 @@ EXPLORE = 6  # whether to explore
 EXPLORED_ARM = 7  # which arm to explore
 SECOND = 8  # a second draw for an arm, for policies whose score needs two
 FEATURES = 9  # the features of an environment with a context
+DRAW_TREE = 10  # which arms have the largest draws, see `policies.draw_tree`
 LEARN = 16  # a draw while a reward is learned, see `policies.learned_draws`
 DELAY = 32  # when a reward arrives, and whether it is lost
 SHARE = 64  # in a Bandit: whether a minimum traffic share decides

@@ -47,6 +47,7 @@ from dynabandit.policies.mix_thompson import MixTS
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.predictive_sampling import PredictiveSampling
+from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
 from dynabandit.policies.r_bocpd_ucb import RBocpdUCB
 from dynabandit.policies.r_ed_ucb import REdUCB
 from dynabandit.policies.raw_ucb import RawUCB
@@ -70,6 +71,7 @@ __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
+    "ArmNumbers", "PythonPolicy", "PythonStep",
     "Uniform", "policy", "AUTO", "resolved", "MixTS",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
     "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",

@@ -49,6 +49,8 @@ def choice_of(functions: PolicyFunctions) -> Choice | None:
     >>> choice_of(UCB.functions).law, choice_of(TS.functions).law.family, choice_of(AffRevenueTS.functions)
     (None, 'Beta', None)
     """
+    if functions.in_python:
+        return None
     law = functions.law
     if functions.posterior is not None:
         law = ScoreLaw(BETA, make_beta_numbers(functions.posterior))

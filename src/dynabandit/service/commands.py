@@ -21,6 +21,7 @@ from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
 from dynabandit.service.domain.warm_start import bandit_to_compile, compile_policy
 from dynabandit.service.errors import StoreError
+from dynabandit.service.http.cross_origin import check_origin
 from dynabandit.service.http.limits import MAX_CONNECTIONS
 from dynabandit.service.http.requests import is_loopback
 from dynabandit.service.http.routes import Instrumentation
@@ -65,6 +66,10 @@ def serve(
     webhook_secret_file: Annotated[
         Path | None, typer.Option(help="The file with the secret that signs them, at least 16 characters.")
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="Let web pages of this origin decide and reward; repeat it for more."),
+    ] = None,
     compile_first: Annotated[
         list[str] | None,
         typer.Option("--compile", metavar="POLICY", help="Compile this policy before the start; repeat it for more."),
@@ -74,6 +79,7 @@ def serve(
     configure_logging()
     try:
         number("--patience", patience, 0.1, math.inf)  # typer's range accepts NaN and infinity
+        origins = [check_origin(one) for one in allow_origin or ()]
     except ValueError as error:
         _refuse(str(error))
     target = _webhook(webhook, webhook_secret_file)
@@ -93,7 +99,9 @@ def serve(
         opened.rollback()
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
-    service = Service(opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target)
+    service = Service(
+        opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target, allowed_origins=origins
+    )
     make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
 
 
