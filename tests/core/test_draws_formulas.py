@@ -62,7 +62,7 @@ def gammas(a: float, b: float, step: int, arm: int) -> tuple[float, float, int]:
 
 ROLES = {
     "START": 1, "PATH": 2, "REWARD": 3, "SCORE": 4, "TIE": 5, "EXPLORE": 6, "EXPLORED_ARM": 7, "SECOND": 8,
-    "FEATURES": 9, "LEARN": 16,
+    "FEATURES": 9, "DRAW_TREE": 10, "LEARN": 16,
     "DELAY": 32, "SHARE": 64, "REPLAY": 65,
 }  # fmt: skip
 
@@ -93,7 +93,8 @@ def test_a_pair_of_numbers_uses_all_four_words(four: tuple[int, int, int, int]) 
     u, v = unit(four[0], four[1]), unit(four[2], four[3])
     assert uniform_pair(four) == (u, v)
     radius, angle = math.sqrt(-2.0 * math.log(u)), 2.0 * math.pi * (four[2] + 0.5) / 2**32
-    assert normal_pair(four) == pytest.approx((radius * math.cos(angle), radius * math.sin(angle)), rel=1e-12, abs=1e-14)
+    expected = radius * math.cos(angle), radius * math.sin(angle)
+    assert normal_pair(four) == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
 def test_a_proposal_is_accepted_by_the_exact_condition() -> None:
