@@ -13,7 +13,7 @@ from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, pick, shifted
 from dynabandit.policies.argmax_tree import tree_argmax
 from dynabandit.policies.base import Choose, PolicyFunctions, PolicyState, Step, no_preparation
-from dynabandit.policies.draw_tree import make_draw_tree
+from dynabandit.policies.draw_tree import make_choose_in_tree
 
 SCRATCH_ROWS = 5
 FEW_ARMS = 8  # up to this many arms, drawing all of them is cheaper than pruning
@@ -139,7 +139,7 @@ def make_score_row(functions: PolicyFunctions, lanes: LaneGroup) -> tuple[Callab
 
 def make_leading_draw(functions: PolicyFunctions, lanes: LaneGroup) -> Callable[..., int]:
     """Return leading_draw(state, step, params, space): the arm with the largest draw, found by one lane in a tree."""
-    choose, is_leader, lowest, sync = make_draw_tree(functions).choose, lanes.is_leader, lanes.lowest, lanes.sync
+    choose, is_leader, lowest, sync = make_choose_in_tree(functions), lanes.is_leader, lanes.lowest, lanes.sync
 
     @inlined_kernel
     def leading_draw(state: PolicyState, step: Step, params: Any, space: Workspace) -> int:
