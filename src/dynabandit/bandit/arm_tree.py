@@ -18,7 +18,7 @@ from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import Stream
 from dynabandit.policies import draw_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, compiled_for, never_explore
-from dynabandit.policies.choose_arm import Workspace, make_choose
+from dynabandit.policies.choose_arm import Workspace
 from dynabandit.policies.draw_cells import BOUNDARY, SAVED
 
 MOST_EXCLUDED = 64  # of the arms of the tree: a decision between the others closes these for a moment
@@ -29,35 +29,15 @@ def has_tree(functions: PolicyFunctions, arms: int) -> bool:
     return draw_tree.uses_draw_tree(functions, arms) and functions.explore is never_explore
 
 
-class TreeFunctions(NamedTuple):
-    """Compiled functions of a policy with the arguments (memory, shared, played, space, number, params, seed)."""
-
-    fill: Callable[..., None]
-    """Bring the tree of `space` up to date for the decision of step `number`."""
-    choose: Callable[..., int]
-    """Return the arm to play at step `number`."""
-
-
 @functools.cache
-def tree_functions(functions: PolicyFunctions) -> TreeFunctions:
-    """Return the compiled functions of a policy's tree."""
-    bring_up_to_date, common = draw_tree.make_bring_up_to_date(functions), functions.common
-    decide, read_params = make_choose(functions, in_tree=True), vector_reader(functions.params)
+def choose_in_tree(functions: PolicyFunctions) -> Callable[..., int]:
+    """Return choose(memory, shared, played, space, number, params, seed, fills): the arm to play at step `number`.
 
-    @kernel
-    def fill(
-        memory: np.ndarray,
-        shared: np.ndarray,
-        played: np.ndarray,
-        space: Workspace,
-        number: int,
-        params: np.ndarray,
-        seed: int,
-    ) -> None:
-        state, values = PolicyState(memory, shared, played[0], played[1], None), read_params(params)
-        random = Stream(seed & MASK, (seed >> 32) & MASK, 0)
-        step = Step(number, memory.shape[1], common(state, number, values), space.features, space.table, random)
-        bring_up_to_date(space.tree, state, step, values)
+    If it only `fills`, the tree of `space` is brought up to date, and no arm is chosen. Both are one function, because
+    compiling each takes long.
+    """
+    bring_up_to_date, decide = draw_tree.make_bring_up_to_date(functions), draw_tree.make_choose_in_tree(functions)
+    common, prepare, read_params = functions.common, functions.prepare, vector_reader(functions.params)
 
     @kernel
     def choose(
@@ -68,11 +48,18 @@ def tree_functions(functions: PolicyFunctions) -> TreeFunctions:
         number: int,
         params: np.ndarray,
         seed: int,
+        fills: bool,
     ) -> int:
-        state = PolicyState(memory, shared, played[0], played[1], None)
-        return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
+        state, values = PolicyState(memory, shared, played[0], played[1], None), read_params(params)
+        random = Stream(seed & MASK, (seed >> 32) & MASK, 0)
+        step = Step(number, memory.shape[1], common(state, number, values), space.features, space.table, random)
+        prepare(state, step, values)
+        if fills:
+            bring_up_to_date(space.tree, state, step, values)
+            return -1
+        return decide(space.tree, state, step, values, space.scratch)
 
-    return TreeFunctions(compiled_for(functions, fill), compiled_for(functions, choose))
+    return compiled_for(functions, choose)
 
 
 @functools.cache
@@ -110,11 +97,13 @@ class ArmTree:
     """The tree of one bandit; `cells` are those of a saved bandit."""
 
     def __init__(self, functions: PolicyFunctions, cells: np.ndarray | None = None) -> None:
-        self._functions, self._compiled = functions, tree_functions(functions)
+        self._functions, self._choose = functions, choose_in_tree(functions)
         self._cells = cells  # None before they are placed, by the first decision
         self._tree: np.ndarray | None = None
         self._columns = np.zeros(0, dtype=np.int64)  # of the arms of the tree, in order
-        self._part: tuple[np.ndarray, np.ndarray] | None = None  # copies of their memory and plays, if not of all columns
+        self._part: tuple[np.ndarray, np.ndarray] | None = (
+            None  # copies of their memory and plays, if not of all columns
+        )
 
     @property
     def cells(self) -> np.ndarray | None:
@@ -137,7 +126,7 @@ class ArmTree:
         self._tree = draw_tree.new_draw_trees(1, len(columns))[0]
         if self._cells is not None:
             self._tree[0, :SAVED] = self._cells
-        self._call(self._compiled.fill, given, number)
+        self._call(given, number, fills=True)
 
     def mark(self, given: TreeInput, column: int) -> None:
         """Note a play or a reward of a column."""
@@ -159,18 +148,19 @@ class ArmTree:
         """Return the column to play at step `number`: one of `columns` that is not `excluded`."""
         if not self.is_built(columns):
             self.build(given, number, columns)
-        assert self._tree is not None
-        places = np.searchsorted(columns, excluded).tolist()
+        places, tree = np.searchsorted(columns, excluded).tolist(), self._tree
+        assert tree is not None
         if places:
-            self._call(self._compiled.fill, given, number)  # what has not expired is not computed again
+            self._call(given, number, fills=True)  # what has not expired is not computed again
         for place in places:
-            compiled_close_arm()(self._tree, place, len(columns))
-        chosen = int(columns[self._call(self._compiled.choose, given, number)])
+            compiled_close_arm()(tree, place, len(columns))
+        chosen = int(columns[self._call(given, number)])
         for place in places:
-            compiled_mark_arm()(self._tree, place, len(columns))
+            compiled_mark_arm()(tree, place, len(columns))
         return chosen
 
-    def _call(self, function: Callable[..., Any], given: TreeInput, number: int) -> Any:
+    def _call(self, given: TreeInput, number: int, *, fills: bool = False) -> int:
+        assert self._tree is not None
         memory, played = (given.memory, given.played) if self._part is None else self._part
         space = given.space._replace(tree=self._tree)
-        return function(memory, given.shared, played, space, number, given.params, given.seed)
+        return int(self._choose(memory, given.shared, played, space, number, given.params, given.seed, fills))

@@ -207,9 +207,7 @@ class DecisionMaking:
         return columns[:0] if missing == 0 else np.setdiff1d(self._columns, columns, assume_unique=True)
 
     def _tree_input(self) -> TreeInput:
-        return TreeInput(
-            self._memory, self._shared, self._arms.played, self._space, self._params, self._signed_seed
-        )
+        return TreeInput(self._memory, self._shared, self._arms.played, self._space, self._params, self._signed_seed)
 
     def build_tree(self) -> None:
         """Build what decisions between many arms need now, if a decision before has needed it; in any thread.
