@@ -19,7 +19,7 @@ DOCS = ROOT / "docs"
 ADDRESS = "http://127.0.0.1:8000"
 TESTED_HERE = (
     "index.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md", "guides/operator.md",
-    "adaptive-forgetting.md", "rewards.md", "estimator-accuracy.md",
+    "adaptive-forgetting.md", "rewards.md", "estimator-accuracy.md", "figures.md",
 )  # fmt: skip
 TESTED_ELSEWHERE = {
     "adding-an-algorithm.md": "tests/documentation/test_own_policy.py",
