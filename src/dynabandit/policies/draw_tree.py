@@ -9,8 +9,7 @@ largest draw is alone. The chosen arm has the law of drawing all arms; docs/thom
 
 A play changes the masses of one arm and the sums on the path to the root. Posteriors that change while an arm is idle
 have masses that are large enough for a window of steps, and an arm that is found is kept only if the exponential number
-is below its present mass. Arms without rewards are counted, and share a mass that is computed at every decision. Arms
-that cannot be chosen are closed: they have no mass.
+is below its present mass. Arms without rewards are counted, and share a mass that is computed at every decision.
 
 The nodes below one parent are a family of 8, stored in one row of the tree: for each of `FIELDS` the numbers of its 8
 nodes. The families below family f are 8 f + 1 to 8 f + 8; those of the last level have one node per arm. The first rows
@@ -47,7 +46,6 @@ MANY_ARMS = 1000  # with more arms, the tree is faster than pruned draws
 FAMILY = 8
 NEW, EXPIRY = CELLS, CELLS + 1  # the fields after the masses: how many arms are new, and when the first mass expires
 FIELDS = CELLS + 2
-CLOSED = 1e300  # the expiry of a closed arm
 HEAD_ROWS = 3  # the cells; numbers of one computation; the column of a new arm
 HAZARD = (1 + WORK_ROWS) * BOUNDARIES  # in the second row of the head, after log F and the work of a fraction
 SAMPLE = 128  # arms from which the first boundaries are placed
@@ -56,7 +54,7 @@ USUAL_VISITS = 3.0  # more arms in one decision count as excess
 EXCESS_PER_ARM = 4.0  # so many, and placing the boundaries again is worth its time
 LONGEST_WINDOW = 22  # its logarithm to base 2
 LARGEST_SHIFT = 0.25  # of the mean in a window, in standard deviations of the log-odds
-UNLIKELY = 0.1  # divided by the capacity of the tree: the probability of a draw that need not be bounded closely
+UNLIKELY = 0.1  # divided by the number of arms: the probability of a draw that need not be bounded closely
 
 
 class Range(NamedTuple):
@@ -86,15 +84,6 @@ def _first_leaf(arms: int) -> int:
         first += families
         families *= FAMILY
     return first
-
-
-@kernel
-def capacity(arms: int) -> int:
-    """Return how many arms a tree with as many levels as that of `arms` arms can have."""
-    most = FAMILY
-    while most < arms:
-        most *= FAMILY
-    return most
 
 
 @kernel
@@ -161,19 +150,7 @@ class DrawTree(NamedTuple):
     update: Callable[..., None]
     """update(tree, state, arm, step, params): after a play or a reward of an arm, `step` being the latest decision."""
     choose: Callable[..., int]
-    """choose(tree, state, step, params, scratch): the arm with the largest draw, of those that are not closed."""
-
-
-@kernel
-def close(tree: np.ndarray, arm: int, arms: int) -> None:
-    """Close one of so many arms: it is not chosen until `update` opens it again."""
-    family, node = _first_leaf(arms) + arm // FAMILY, arm % FAMILY
-    for field in range(EXPIRY):
-        tree[HEAD_ROWS + family, field * FAMILY + node] = 0.0
-    tree[HEAD_ROWS + family, EXPIRY * FAMILY + node] = CLOSED
-    while family > 0:
-        write_sums(tree, family)
-        family = (family - 1) // FAMILY
+    """choose(tree, state, step, params, scratch): the arm with the largest draw."""
 
 
 def make_draw_tree(functions: PolicyFunctions) -> DrawTree:
@@ -193,15 +170,14 @@ def make_draw_tree(functions: PolicyFunctions) -> DrawTree:
             write_grid(tree[0])
         else:
             place_by_sample(tree, state, full, params)
-        tree[HEAD_ROWS:, EXPIRY * FAMILY :] = math.inf
         write_all(tree, state, full, params)
 
     @kernel
     def write_all(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
         first_leaf = _first_leaf(step.arms)
+        tree[HEAD_ROWS:, EXPIRY * FAMILY :] = math.inf
         for arm in range(step.arms):
-            if tree[HEAD_ROWS + first_leaf + arm // FAMILY, EXPIRY * FAMILY + arm % FAMILY] != CLOSED:
-                write_arm(tree, state, arm, step, params)
+            write_arm(tree, state, arm, step, params)
         for family in range(first_leaf + (step.arms - 1) // FAMILY, 0, -1):
             write_sums(tree, family)
 
@@ -380,7 +356,7 @@ def make_bound(functions: PolicyFunctions) -> Callable[..., tuple[float, float, 
             shift = a / b * max(b1 / a1, b2 / a2) - 1.0
             if shift * shift <= LARGEST_SHIFT * LARGEST_SHIFT * (1.0 / a + 1.0 / b):
                 break
-            if sub_gaussian_bound(a, b, a / (a + b), top) * capacity(step.arms) <= UNLIKELY:
+            if sub_gaussian_bound(a, b, a / (a + b), top) * step.arms <= UNLIKELY:
                 break
         return a, b, float(end)
 
