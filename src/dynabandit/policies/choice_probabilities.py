@@ -152,6 +152,9 @@ def probabilities_of_ties(scores: np.ndarray) -> np.ndarray:
     >>> probabilities_of_ties(np.array([1.0, 3.0, 3.0])).tolist()
     [0.0, 0.5, 0.5]
     """
+    if len(scores) > MOST_ARMS:
+        best = np.asarray(scores == np.fmax.reduce(scores))
+        return best / np.count_nonzero(best)
     values = scores.tolist()  # for few arms lists are faster than arrays
     largest = max(values)
     if values.count(largest) > 1:

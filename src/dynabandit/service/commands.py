@@ -17,6 +17,8 @@ import structlog
 import typer
 
 from dynabandit.extras import import_extra
+from dynabandit.plugins import disabled
+from dynabandit.policies import policy_class, register, registered_name
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
 from dynabandit.service.domain.warm_start import bandit_to_compile, compile_policy
@@ -39,6 +41,12 @@ from dynabandit.validation import number
 DEFAULT_STORE = "sqlite:///dynabandit.db"
 SHORTEST_SECRET = 16  # characters
 SWITCH_SECONDS = 0.0005  # so that the writer's thread does not wait long for the interpreter's lock
+PluginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin", metavar="POLICY", help="Allow a policy of another package: its name, or module:Class; repeat it."
+    ),
+]
 StoreOption = Annotated[str, typer.Option(help="sqlite:///file or postgresql://...")]
 
 app = typer.Typer(help="Decisions over HTTP.", no_args_is_help=True)
@@ -74,6 +82,7 @@ def serve(
         list[str] | None,
         typer.Option("--compile", metavar="POLICY", help="Compile this policy before the start; repeat it for more."),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Serve decisions over HTTP until stopped."""
     configure_logging()
@@ -82,6 +91,7 @@ def serve(
         origins = [check_origin(one) for one in allow_origin or ()]
     except ValueError as error:
         _refuse(str(error))
+    use_plugins(plugin)
     target = _webhook(webhook, webhook_secret_file)
     _check_address(host, port)
     _compile(compile_first or ())
@@ -102,7 +112,17 @@ def serve(
     service = Service(
         opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target, allowed_origins=origins
     )
-    make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
+    with disabled():  # names of policies come from requests: only those of --plugin are loaded
+        make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
+
+
+def use_plugins(policies: Iterable[str] | None) -> None:
+    """Register policies of other packages, each given as the name of an entry point or as module:Class."""
+    for text in policies or ():
+        try:
+            register(policy_class(registered_name(text)))
+        except ValueError as error:
+            _refuse(f"--plugin: {error}")
 
 
 def _webhook(url: str | None, secret_file: Path | None) -> Webhook | None:
@@ -205,8 +225,9 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 
 
 @app.command()
-def verify(store: StoreOption = DEFAULT_STORE) -> None:
+def verify(store: StoreOption = DEFAULT_STORE, plugin: PluginOption = None) -> None:
     """Replay all logs and report the first difference in each."""
+    use_plugins(plugin)
     with open_tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
@@ -233,11 +254,13 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
 def compact(
     before: Annotated[str, typer.Option(metavar="AGE", help="Such as 90d, 12w or 36h; at least 1h.")],
     store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
 ) -> None:
     """Remove old events from all logs.
 
     The state after them is verified and kept, and each log then starts from it.
     """
+    use_plugins(plugin)
     age = re.fullmatch(r"(\d{1,6})([hdw])", before)
     seconds = 0.0 if age is None else int(age[1]) * {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}[age[2]]
     if seconds < 3600.0:
