@@ -113,8 +113,8 @@ def test_beliefs_are_those_of_the_trace(runs: dict[str, db.Simulation]) -> None:
 
 
 def test_the_width_is_that_of_a_column(runs: dict[str, db.Simulation]) -> None:
-    widths: dict[str | float, float] = {**WIDTHS, 5: 5.0}
-    for width, inches in widths.items():
+    widths: list[tuple[str | float, float]] = [*WIDTHS.items(), (5, 5.0)]
+    for width, inches in widths:
         figure = db.plot.regret(runs, width=width, height=2)
         assert figure.get_size_inches().tolist() == [inches, 2.0]
     with pytest.raises(ValueError, match=r"unknown width 'triple'.* Known: double, single"):
