@@ -1,11 +1,11 @@
 """The style of each policy in all figures: colour, dash and marker.
 
-The colours are those of Okabe and Ito and of Tol, which readers with the common colour vision deficiencies can
-distinguish. An adaptive policy has the colour of its standard policy; standard policies are dashed and hollow,
-adaptive ones solid and filled.
+Each policy of the paper has a colour of its own. Those of the policies that are drawn together, greedy and Thompson
+sampling or UCB, were chosen by a search for colours that differ as much as possible, also for readers with red-green
+deficiencies, and that can be seen on a white and on a dark page. Standard policies are dashed and hollow, adaptive ones
+solid and filled.
 """
 
-import colorsys
 from typing import NamedTuple
 
 
@@ -18,26 +18,25 @@ class Style(NamedTuple):
     filled: bool = True
 
 
-ORANGE, BLUE, SKY, GREEN, RED, PURPLE = "#E69F00", "#0072B2", "#56B4E9", "#009E73", "#D55E00", "#CC79A7"
 GREY = "#868686"
 
 STYLES = {
-    "eps-greedy": Style(ORANGE, "dash", "square", filled=False),
-    "aff-d-greedy": Style(ORANGE, "solid", "square"),
-    "ucb": Style(BLUE, "dash", "circle", filled=False),
-    "aff-ucb1": Style(BLUE, "solid", "circle"),
-    "aff-ucb1-floor": Style(BLUE, "longdash", "star"),
-    "aff-ucb2": Style(SKY, "solid", "triangle-up"),
-    "aff-ucb2-growing": Style(SKY, "longdash", "star"),
-    "ts": Style(GREEN, "dash", "diamond", filled=False),
-    "aff-ts": Style(GREEN, "solid", "diamond"),
-    "ots": Style(RED, "dash", "triangle-down", filled=False),
-    "aff-ots": Style(RED, "solid", "triangle-down"),
-    "d-ucb": Style(PURPLE, "dot", "x", filled=False),
-    "sw-ucb": Style(PURPLE, "dashdot", "pentagon", filled=False),
+    "eps-greedy": Style("#987507", "dash", "square", filled=False),
+    "aff-d-greedy": Style("#DE9B2D", "solid", "square"),
+    "ts": Style("#6EB895", "dash", "diamond", filled=False),
+    "aff-ts": Style("#0B897C", "solid", "diamond"),
+    "ots": Style("#82463A", "dash", "triangle-down", filled=False),
+    "aff-ots": Style("#941B83", "solid", "triangle-down"),
+    "ucb": Style("#7973B8", "dash", "circle", filled=False),
+    "aff-ucb1": Style("#52A9EE", "solid", "circle"),
+    "aff-ucb1-floor": Style("#D55E00", "longdash", "star"),
+    "aff-ucb2": Style("#026D68", "solid", "triangle-up"),
+    "aff-ucb2-growing": Style("#D55E00", "longdash", "cross"),
+    "d-ucb": Style("#762EA8", "dot", "x", filled=False),
+    "sw-ucb": Style("#959E59", "dashdot", "pentagon", filled=False),
     "dts": Style("#999933", "dash", "hexagon", filled=False),
     "aff-dts1": Style("#999933", "solid", "hexagon"),
-    "aff-dts2": Style("#44AA99", "solid", "cross"),
+    "aff-dts2": Style("#44AA99", "solid", "star"),
     "uniform": Style(GREY, "dot", "circle", filled=False),
     "best-arm": Style(GREY, "dash", "square", filled=False),
 }
@@ -51,7 +50,8 @@ ARM_STYLES = (
     Style("#4477AA"), Style("#EE6677", "dash"), Style("#228833", "dot"), Style("#AA3377", "dashdot"),
     Style("#997700"), Style("#33AADD", "dash"), Style("#222222", "dot"), Style("#EE8866", "dashdot"),
 )  # fmt: skip
-VARIANTS = (("solid", "circle"), ("dash", "square"), ("dashdot", "triangle-up"), ("dot", "diamond"))
+SETTING_COLOURS = ("#7A57C7", "#1F83C4", "#1E9E6A", "#E08A1E", "#C2356B", "#7A7A00", "#00A3A3", "#8C564B")
+SETTING_SHAPES = (("solid", "circle"), ("dash", "square"), ("dashdot", "triangle-up"), ("dot", "diamond"))
 
 
 def style(policy: str) -> Style:
@@ -59,11 +59,8 @@ def style(policy: str) -> Style:
     return STYLES.get(policy) or UNKNOWN[sum(policy.encode()) % len(UNKNOWN)]
 
 
-def variant(policy: str, index: int, count: int) -> Style:
-    """Return the style of one of several settings of a policy: the same hue, from dark to light."""
-    base = style(policy)
-    hue, _, saturation = colorsys.rgb_to_hls(*(int(base.colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))
-    step = index / max(count - 1, 1)
-    shade = colorsys.hls_to_rgb(hue, 0.34 + 0.34 * step, min(saturation, 0.85))
-    dash, marker = VARIANTS[index % len(VARIANTS)]
-    return Style("#" + "".join(f"{round(255 * part):02X}" for part in shade), dash, marker, base.filled)
+def setting_style(index: int) -> Style:
+    """Return the style of the settings of a policy, or of policies without a style of their own, by their number."""
+    turn, place = divmod(index, len(SETTING_COLOURS))
+    dash, marker = SETTING_SHAPES[(place + turn) % len(SETTING_SHAPES)]
+    return Style(SETTING_COLOURS[place], dash, marker)
