@@ -92,7 +92,7 @@ CHANGED: dict[int, tuple[Change, Change]] = {
         regret(SMALL, aff_ts=850.0),
     ),
     2: (regret(SMALL, aff_ucb1=1600.0), regret(SMALL, aff_ucb1=200.0)),
-    3: (regret(SMALL, aff_ucb2=700.0, d_ucb=1600.0), regret(SMALL, aff_ucb2=800.0)),
+    3: (regret(SMALL, aff_ucb2=700.0, d_ucb=1600.0), regret(SMALL, aff_ucb2=700.0)),
     4: (nobody_reacts, one_does_not_react),
     5: (
         regret(ONE, aff_d_greedy=1600.0, aff_ucb1=1600.0, aff_ts=1600.0, aff_ots=1600.0, aff_ucb2=700.0),

@@ -12,7 +12,6 @@ import dynabandit
 from dynabandit import experiments
 from dynabandit.catalogue import entries
 from dynabandit.cli import SERVICE, display, leaderboard, missing, offline
-from dynabandit.cli.earlier_report import keep_earlier_report
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, bad_input, stop
 from dynabandit.cli.run_options import (
     Backend,
@@ -215,9 +214,7 @@ def _run(
     if pdf and find_browser() is None:  # now, rather than after hours of simulation
         stop(NO_BROWSER, FAILED)
     with run_errors(out), display.progress_display(sys.stderr) as reporter:
-        if keep_earlier and (kept := keep_earlier_report(out, spec, options["precision"])):
-            reporter.note(f"the report of an earlier comparison is now in {kept}")
-        results = experiments.run(spec, out, reporter=reporter, **options)
+        results = experiments.run(spec, out, reporter=reporter, keep_earlier=keep_earlier, **options)
         reporter.running("writing the report")
         show = _publish_report(results, out, paper=paper, pdf=pdf)
     show()

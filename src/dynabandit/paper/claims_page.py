@@ -13,7 +13,7 @@ settings made no difference. This page is printed from the rules that the progra
 
 A claim has parts. A part compares runs by a measure with a 95 % interval, and its criterion, such as "is much better
 than", is a region of that measure without its ends. The part **holds** when the interval lies inside the region, is
-**contradicted** when it lies outside, and is **inconclusive** otherwise. The verdict on the claim follows from its parts:
+**contradicted** when it lies outside, and is **inconclusive** otherwise. The verdict on the claim follows from them:
 
 | Verdict | Parts |
 | --- | --- |
