@@ -9,7 +9,7 @@ from dynabandit.report import panels
 from dynabandit.report.drawing import draw
 from dynabandit.report.figures import Figure, make_figures
 from dynabandit.report.panels import Box, Boxes, Line, Lines, Series
-from dynabandit.report.style import STYLES, setting_style, style
+from dynabandit.report.style import STYLES, other_style, style
 from dynabandit.results import Coverage, Results, SamplePath
 from fakes import ADAPTIVE, fake_run
 
@@ -28,10 +28,10 @@ def test_every_policy_has_its_own_style_and_unknown_ones_have_one_too() -> None:
 
 
 def test_settings_of_a_policy_differ_in_colour_dash_and_marker() -> None:
-    looks = [setting_style(index) for index in range(4)]
+    looks = [other_style(index) for index in range(4)]
     for aspect in range(3):
         assert len({look[aspect] for look in looks}) == 4
-    assert len({setting_style(index) for index in range(24)}) == 24
+    assert len({other_style(index) for index in range(16)}) == 16
 
 
 def test_more_than_six_runs_are_shown_in_groups_by_their_rank(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dynabandit.paper.variants import compare_variants
 from dynabandit.report import panels
 from dynabandit.report.figures import Block, Figure, coverage, stacked
 from dynabandit.report.panels import CurveGroup, Intervals, Row, Series
-from dynabandit.report.style import setting_style, style
+from dynabandit.report.style import other_style, style
 from dynabandit.results import Results, Run
 
 GROUPS = {
@@ -125,7 +125,7 @@ def _settings(results: Results, experiment: str, policy: str, parameter: str, va
     series = []
     for index, value in enumerate(values):
         run = lookup.run_at(results, experiment, policy, parameter, value)
-        series.append(Series(run, _setting_name(parameter, value), setting_style(index)))
+        series.append(Series(run, _setting_name(parameter, value), other_style(index)))
     return stacked(f"{policy_name(policy)}, {run.arms} arms", series)
 
 

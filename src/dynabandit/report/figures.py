@@ -1,6 +1,5 @@
 """Figures of any experiment: cumulative regret, total regret, correct selections, sample paths and coverage."""
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +8,7 @@ import numpy as np
 
 from dynabandit.report import panels
 from dynabandit.report.panels import CurveGroup, Line, Lines, Panel, Series
-from dynabandit.report.style import STYLES, setting_style
+from dynabandit.report.style import distinct_styles, other_style
 from dynabandit.results import Results, Run, SamplePath
 from dynabandit.stats import intervals
 
@@ -130,14 +129,9 @@ def _sample_paths(results: Results) -> Iterator[Figure]:
 
 
 def _labelled(runs: Sequence[Run]) -> list[Series]:
-    """Return runs under their labels; a policy has its own style if it has one and is there once."""
-    series = []
-    others = itertools.count()
-    for run in runs:
-        alone = sum(other.policy == run.policy for other in runs) == 1
-        look = STYLES[run.policy] if alone and run.policy in STYLES else setting_style(next(others))
-        series.append(Series(run, run.label, look))
-    return series
+    """Return runs under their labels, in styles that differ."""
+    looks = distinct_styles([run.policy for run in runs])
+    return [Series(run, run.label, look) for run, look in zip(runs, looks, strict=True)]
 
 
 def stacked(title: str, series: Sequence[Series], groups: tuple[CurveGroup, ...] = ()) -> Block:
@@ -157,7 +151,7 @@ def coverage(results: Results) -> Figure:
             found = sorted((one for one in chosen if one.observations == count), key=lambda one: one.mean)
             ends = [intervals.clopper_pearson(one.exceeded, one.streams) for one in found]
             value, low, high = (np.array(column) for column in zip(*ends, strict=True))
-            look = setting_style(index)
+            look = other_style(index)
             means = np.array([one.mean for one in found])
             lines.append(Line(f"{count:,} observations", look, means, value, low, high))
         title = f"Step size {size:g}"

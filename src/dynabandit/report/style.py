@@ -6,6 +6,8 @@ deficiencies, and that can be seen on a white and on a dark page. Standard polic
 solid and filled.
 """
 
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -37,30 +39,49 @@ STYLES = {
     "dts": Style("#999933", "dash", "hexagon", filled=False),
     "aff-dts1": Style("#999933", "solid", "hexagon"),
     "aff-dts2": Style("#44AA99", "solid", "star"),
+    "mix-ts": Style("#D6336C", "solid", "pentagon"),
     "uniform": Style(GREY, "dot", "circle", filled=False),
-    "best-arm": Style(GREY, "dash", "square", filled=False),
+    "best-arm": Style(GREY, "dashdot", "square", filled=False),
 }
-UNKNOWN = (
-    Style("#AA4499", "solid", "star"),
-    Style("#88CCEE", "solid", "pentagon"),
-    Style("#DDCC77", "solid", "hexagon"),
-    Style("#CC6677", "solid", "cross"),
+OTHERS = (
+    Style("#7A57C7", "solid", "star"),
+    Style("#1F83C4", "dash", "triangle-up"),
+    Style("#1E9E6A", "dashdot", "diamond"),
+    Style("#E08A1E", "dot", "circle"),
+    Style("#C2356B", "longdash", "square"),
+    Style("#7A7A00", "solid", "hexagon"),
+    Style("#00A3A3", "dash", "cross"),
+    Style("#8C564B", "dashdot", "pentagon"),
 )
 ARM_STYLES = (
     Style("#4477AA"), Style("#EE6677", "dash"), Style("#228833", "dot"), Style("#AA3377", "dashdot"),
     Style("#997700"), Style("#33AADD", "dash"), Style("#222222", "dot"), Style("#EE8866", "dashdot"),
 )  # fmt: skip
-SETTING_COLOURS = ("#7A57C7", "#1F83C4", "#1E9E6A", "#E08A1E", "#C2356B", "#7A7A00", "#00A3A3", "#8C564B")
-SETTING_SHAPES = (("solid", "circle"), ("dash", "square"), ("dashdot", "triangle-up"), ("dot", "diamond"))
 
 
 def style(policy: str) -> Style:
     """Return the style of a policy; unknown policies get one of a few others, chosen by name."""
-    return STYLES.get(policy) or UNKNOWN[sum(policy.encode()) % len(UNKNOWN)]
+    return STYLES.get(policy) or OTHERS[sum(policy.encode()) % len(OTHERS)]
 
 
-def setting_style(index: int) -> Style:
+def distinct_styles(policies: Sequence[str]) -> list[Style]:
+    """Return a style for each of several runs, given the policy of each.
+
+    A policy has its own style if it has one and is there once. All other runs get the next one of a list.
+
+    Examples
+    --------
+    >>> len(set(distinct_styles(["ucb", "mine", "yours", "ours", "ts", "ts"])))
+    6
+    """
+    others = itertools.count()
+    return [
+        STYLES[policy] if policy in STYLES and policies.count(policy) == 1 else other_style(next(others))
+        for policy in policies
+    ]
+
+
+def other_style(index: int) -> Style:
     """Return the style of the settings of a policy, or of policies without a style of their own, by their number."""
-    turn, place = divmod(index, len(SETTING_COLOURS))
-    dash, marker = SETTING_SHAPES[(place + turn) % len(SETTING_SHAPES)]
-    return Style(SETTING_COLOURS[place], dash, marker)
+    turn, place = divmod(index, len(OTHERS))
+    return OTHERS[place]._replace(filled=turn % 2 == 0)
