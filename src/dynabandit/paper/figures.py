@@ -43,9 +43,9 @@ def _compared(results: Results, experiment: str, policies: Sequence[str] = ORDER
     return [_named(runs[policy], policy) for policy in policies if policy in runs]
 
 
-def _groups(series: Sequence[Series]) -> tuple[CurveGroup, ...]:
+def _groups(results: Results, experiment: str) -> tuple[CurveGroup, ...]:
     groups = (
-        CurveGroup(title, tuple(one.name for one in series if policy_key(one.run) in policies))
+        CurveGroup(title, tuple(one.name for one in _compared(results, experiment, policies)))
         for title, policies in GROUPS.items()
     )
     return tuple(group for group in groups if group.names)
@@ -76,7 +76,7 @@ def small_changes(results: Results) -> Figure:
     """Regret, total regret and share of correct selections with two changes."""
     experiment = "small-changes"
     series = _compared(results, experiment)
-    groups = _groups(series)
+    groups = _groups(results, experiment)
     share = panels.shares("Share of correct selections", series, groups, CHANGES)
     blocks = [stacked("Few changes", series, groups), Block("Share of correct selections", (share,))]
     means = [path for path in results.paths if path.environment == experiment]
@@ -101,11 +101,10 @@ def sample_paths(results: Results, number: int) -> Figure:
 def comparison(results: Results, title: str, cases: dict[str, str]) -> Figure:
     """All policies in some experiments, given with the titles of their blocks."""
     found = tuple(experiment for experiment in cases if was_run(results, experiment))
-    blocks = []
-    for experiment in found:
-        series = _compared(results, experiment)
-        blocks.append(stacked(cases[experiment], series, _groups(series)))
-    return Figure("", title, _caption(results, *found), tuple(blocks), by_row=True, experiments=found)
+    blocks = tuple(
+        stacked(cases[experiment], _compared(results, experiment), _groups(results, experiment)) for experiment in found
+    )
+    return Figure("", title, _caption(results, *found), blocks, by_row=True, experiments=found)
 
 
 def sensitivity(results: Results, title: str, stem: str, parameters: dict[str, tuple[str, Sequence[Any]]]) -> Figure:
