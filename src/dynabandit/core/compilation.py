@@ -22,7 +22,7 @@ from numba.extending import register_jitable
 from dynabandit.core.fingerprint import fingerprint
 from dynabandit.core.numba_internals import (
     cache_directory,
-    compile_in_one_process,
+    compile_once,
     has_symbol_counter,
     key_by_signature,
 )
@@ -31,7 +31,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 CACHE_FORMAT = 3
 KEEP_UNUSED_DAYS = 30
-CPU_OPTIONS = {"nogil": True, "error_model": "numpy"}
+CPU_OPTIONS = {
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,  # count no references to arrays, which would take most of the time of many policies
+}
 # Settings of Numba, from environment variables, that change the machine code
 NUMBA_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 
@@ -50,18 +54,18 @@ def inlined_kernel(function: Function) -> Function:
     return cast(Function, register_jitable(forceinline=True)(function))
 
 
-def compiled(function: Function) -> Function:
-    """Return `function` compiled for the CPU: on its first call, without the GIL, cached on disk."""
-    if not has_symbol_counter():
-        return cast(Function, numba.njit(**CPU_OPTIONS)(function))
-    try:
-        folder = function_folder(function, CPU_OPTIONS)
-        with cache_directory(numba.config, folder):
-            dispatcher = numba.njit(cache=True, **CPU_OPTIONS)(function)
-        compile_in_one_process(dispatcher, folder)
-        return cast(Function, dispatcher)
-    except (OSError, RuntimeError):  # no folder can be written, or there is no home folder: compile without a cache
-        return cast(Function, numba.njit(**CPU_OPTIONS)(function))
+def compiled(function: Function, *, creates_arrays: bool = False) -> Function:
+    """Return `function` compiled for the CPU: on its first call, without the GIL, cached on disk.
+
+    Kernels do not create arrays. If a function does, it need not be said, but saves a first attempt to compile it.
+    """
+    options = {**CPU_OPTIONS, "_nrt": creates_arrays}
+    if has_symbol_counter():
+        with contextlib.suppress(OSError, RuntimeError):  # no folder can be written, or there is no home folder
+            folder = function_folder(function, options)
+            with cache_directory(numba.config, folder):
+                return compile_once(numba.njit(cache=True, **options)(function), folder)
+    return compile_once(numba.njit(**options)(function), None)
 
 
 def compiled_for_cuda(function: Callable[..., Any], **options: Any) -> Any:
