@@ -164,7 +164,12 @@ def test_only_functions_that_python_calls_have_machine_code(monkeypatch: pytest.
     assert has_code_libraries(), "numba.core.codegen.JITCodeLibrary or its context has other methods"
     library, made = numba_internals.WholeFunctionLibrary, list[Any]()
     finalize = library.finalize
-    monkeypatch.setattr(library, "finalize", lambda self: (made.append(self), finalize(self)))
+
+    def finalize_and_keep(self: Any) -> None:
+        made.append(self)
+        finalize(self)
+
+    monkeypatch.setattr(library, "finalize", finalize_and_keep)
 
     def first(x: float, count: int) -> float:
         # LLVM removes the first call, and links what it calls only because the second call needs it
@@ -201,6 +206,16 @@ def test_a_function_that_creates_arrays_counts_references(monkeypatch: pytest.Mo
     with pytest.raises(NumbaError, match="not_defined"):
         compiled(lambda: not_defined)()  # type: ignore[name-defined]  # noqa: F821
     assert gc.isenabled()
+
+
+@needs_compiler
+def test_a_thread_can_be_asked_to_stop_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    function: Any = compiled(lambda x: twice_positive(x) - 1.0)
+    with pytest.raises(numba_internals.CompilationStopped), numba_internals.stop_compiling_when(lambda: True):
+        function(1.0)
+    assert (function.signatures, gc.isenabled()) == ([], True)
+    assert function(1.0) == 1.0
 
 
 @needs_compiler

@@ -9,7 +9,7 @@ import itertools
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,27 @@ def machine_code_of_whole_functions() -> Iterator[None]:
                 gc.enable()
 
 
+class CompilationStopped(BaseException):
+    """A thread was asked to stop compiling; not an `Exception`, which Numba would turn into an error of its own."""
+
+
+_stopping = threading.local()
+
+
+def _never() -> bool:
+    return False
+
+
+@contextmanager
+def stop_compiling_when(asked: Callable[[], bool]) -> Iterator[None]:
+    """Raise `CompilationStopped` if this thread compiles another function when `asked` is true."""
+    _stopping.asked = asked
+    try:
+        yield
+    finally:
+        del _stopping.asked
+
+
 def has_code_libraries() -> bool:
     """Whether Numba's code libraries have the methods on which `WholeFunctionLibrary` relies."""
     names = (
@@ -145,7 +166,9 @@ class WholeFunctionLibrary(JITCodeLibrary):  # type: ignore[misc]  # Numba has n
         return self._codegen if self.has_machine_code else _NoEnvironments()
 
     def finalize(self) -> None:
-        """End the construction of the module."""
+        """End the construction of the module, or of everything if this thread shall stop compiling."""
+        if getattr(_stopping, "asked", _never)():
+            raise CompilationStopped
         self._raise_if_finalized()
         for library in self._linking_libraries:
             self._reload_init.update(library._reload_init)
