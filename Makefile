@@ -8,7 +8,7 @@
 # make test-faults    run the fault tests of the service (kill -9, power cuts, full disks, lost replicas) for longer
 # make client         generate the synchronous client from the asynchronous one
 # make bench          measure the simulator
-# make bench-peers    compare with other libraries, which it installs, and measure how the cost scales
+# make bench-peers    compare with other libraries, which it installs; measure how cost and memory scale
 # make bench-serve    measure the decision service
 # make bench-cluster  measure the overhead of a Dask cluster
 # make screenshots    update the screenshots of the web pages in docs/pictures
@@ -137,6 +137,7 @@ bench-peers: $(READY)
 	$(BIN)/python benchmarks/peers.py $(WRITE)
 	$(BIN)/python benchmarks/contextual_peers.py speed $(WRITE)
 	$(BIN)/python benchmarks/scaling.py $(WRITE)
+	$(BIN)/python benchmarks/memory.py $(WRITE)
 
 # Fails on any warning, and if a notebook prints something new; the site loads nothing from other hosts
 docs: $(READY)
@@ -148,6 +149,7 @@ docs: $(READY)
 dist: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/twine check --strict dist/*
 	PYTHONPATH=tests $(BIN)/python -m distribution.archives dist
 
 # Selected extras with another Python: make dist-check EXTRAS="lab serve" PYTHON=python3.13

@@ -6,12 +6,14 @@ runs all of them on both and prints what differs. A simulated GPU does not compi
 """
 
 import sys
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import dynabandit as db
 from dynabandit.catalogue import example
+from dynabandit.simulation.cuda import devices
 from ready import EACH_SHAPE, READY
 
 __all__ = ["CASES", "Case", "differences", "run_case"]
@@ -31,6 +33,7 @@ class Case(NamedTuple):
     ready: bool = False  # with the parameters of tests/ready.py, with which policies restart soon
     delay: db.Delay | None = None
     block: int = 4  # steps
+    gpus: int = 1
 
 
 RESTARTING = (  # all arms, or one arm
@@ -52,6 +55,10 @@ CASES = {
     "pruned draws, 2 replications per warp": Case("case-3", {"arms": 11}, ("ots", "aff-ts"), 9, burn_in=0),
     "pruned draws in two groups, 2 arms per lane": Case("needle", {"arms": 40}, ("ts", "eps-greedy"), 4, burn_in=0),
     "scratch in global memory": Case("case-3", {"arms": 300}, ("ts", "eps-greedy"), 2, burn_in=0),
+    "three GPUs, one of them with one replication": Case(
+        "case-3", {"arms": 3}, ("ts", "aff-ucb2", "oracle-restart"), 5, replications=5, gpus=3
+    ),
+    "more GPUs than replications": Case("case-3", {"arms": 3}, ("ts",), 5, replications=2, gpus=3),
     "restarts": Case("piecewise", CHANGE, (*RESTARTING, "oracle-restart"), 14, ready=True),
     "delayed rewards": Case(
         "case-3", {"arms": 3}, LATE, 12, replications=2, delay=db.delay("geometric", mean=[1, 2, 3], lost=0.1)
@@ -96,6 +103,8 @@ def run_case(case: Case, backend: str) -> tuple[dict[str, np.ndarray], list[tupl
         policy = db.policy(name, **(READY.get(name, {}) if case.ready else {}))
         policies[name] = type(policy)(**{**policy.parameters, "burn_in": min(policy.burn_in, case.burn_in)})
     progress: list[tuple[int, int]] = []
+    taking_turns = threading.Lock()  # Numba simulates one GPU at a time; a GPU of the list is activated by a lock
+    devices.all_devices = lambda: [taking_turns] * case.gpus
     done = db.compare(
         policies, db.environment(case.environment, **case.parameters), horizon=case.horizon,
         replications=case.replications, seed=3, keep=("arms", "rewards"), times=5, first_replication=4,

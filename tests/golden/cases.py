@@ -16,17 +16,21 @@ import numpy as np
 
 import dynabandit as db
 from dynabandit import validation
+from dynabandit.core.context import Context
 from dynabandit.core.lanes import SINGLE_LANE
 from dynabandit.core.streams import stream
 from dynabandit.environments import RewardStep
 from dynabandit.environments.base import PathArrays, make_write_path
+from dynabandit.policies import Reward, Step
+from dynabandit.policies.base import row_of
+from dynabandit.policies.pending_plays import begin_play, end_play
 from dynabandit.simulation.step_by_step import StepByStep
 
 __all__ = [
     "ARMS", "CONTEXTUAL", "HERE", "HORIZON", "PART_OF_PAPER", "SHORT_HORIZON",
     "bandit_policies", "bandit_text", "context_hash", "contextual_hash", "decision_hash",
     "environment_cases", "make_environment", "next_choices", "paper_hashes", "path_hash", "policy_names",
-    "restored_store", "short_cases", "simulate_case",
+    "restored_store", "short_cases", "simulate_case", "state_cases", "state_numbers",
 ]  # fmt: skip
 
 HERE = Path(__file__).parent
@@ -170,6 +174,79 @@ def chosen_arms(policy: "db.Policy", world: "db.Environment", path: PathArrays) 
         run.learn(arm, number, value)
         chosen.append(arm)
     return chosen
+
+
+def state_numbers(name: str, *, per_arm: bool = False, **parameters: Any) -> list[float]:
+    """Return numbers that change with any number in the state of a policy, its scores or its posteriors.
+
+    Arms and rewards are given, so that the state does not depend on what the policy would choose. The sums are those of
+    scores, memory and models, first with rewards that arrive at once, then with rewards that arrive three steps later.
+    """
+    given = {**NEEDED, **CONTEXTUAL_PARAMETERS, **AS_RECORDED}.get(name, {})
+    policy = db.policy(name, **given, **parameters).tuned(3, 1000)
+    context = Context(dimension=3, per_arm=per_arm)
+    return [total for lag in (0, 3) for total in _state_totals(policy, context, lag)]
+
+
+def state_cases() -> dict[str, dict[str, Any]]:
+    """Return all policies, contextual ones also with features of each arm and with two models per arm."""
+    contextual = db.policies.CONTEXTUAL_POLICIES
+    cases: dict[str, dict[str, Any]] = {name: {} for name in [*db.policies.POLICIES, *contextual]}
+    cases |= {f"{name}, per arm": {"per_arm": True} for name in contextual}
+    hybrid = [name for name in contextual if "hybrid" in getattr(db.policy(name), "models", ())]
+    return cases | {f"{name}, hybrid": {"per_arm": True, "model": "hybrid"} for name in hybrid}
+
+
+def _state_totals(policy: "db.Policy", context: Context, lag: int) -> list[float]:
+    arms, steps, functions = 4, 400, policy.functions
+    run = StepByStep(policy, arms, steps, SEED, context)
+    totals, sent = [0.0, 0.0, 0.0], []
+    for number in range(1, steps + 1):
+        row = np.arange(context.rows(arms) * context.dimension).reshape(context.rows(arms), context.dimension)
+        run.show(np.cos(1.3 * row + 0.37 * number))
+        run.reveal(0.5 + 0.3 * np.sin(0.1 * number + np.arange(arms)))
+        if number % 8 == 0:
+            run.choose(number)
+            totals[0] += _fingerprint(_scores(run, number), number)
+        arm = (number * number // 7 + number // 60) % arms
+        begin_play(run.state, arm, number)
+        features = run.space.features[row_of(run.space.features, arm)] if functions.contextual else None
+        sent.append((arm, Reward(_given_reward(number, arm, policy.rewards), number, number + lag, features)))
+        if number > lag:
+            rewarded, reward = sent[number - 1 - lag]
+            end_play(run.state, rewarded, reward.decided_at)
+            functions.learn(run.state, rewarded, reward, run.params)
+        if number % 20 == 0:
+            totals[1] += _fingerprint(run.state.memory, number) + _fingerprint(run.state.shared, number)
+            totals[2] += 0.0 if run.state.models is None else _fingerprint(run.state.models, number)
+    return totals
+
+
+def _given_reward(number: int, arm: int, domain: validation.RewardDomain) -> float:
+    """Return a reward that the policy can learn from; the means change after step 200."""
+    value = (0.5 + 0.5 * float(np.sin(number * number))) * (1.0 if number <= 200 else 0.2 + 0.2 * arm)
+    if domain is validation.COUNTS:
+        return float(round(5.0 * value))
+    if domain is validation.REVENUE:
+        return 0.0 if value < 0.4 else 7.0 * value
+    return value if number % 3 == 0 else float(value > 0.4)
+
+
+def _scores(run: StepByStep, number: int) -> np.ndarray:
+    """Return the scores of a step, or the shapes from which scores are drawn."""
+    functions = run.policy.functions
+    if functions.posterior is None:
+        return run.scores[: run.arms]
+    common = functions.common(run.state, number, run.params)
+    step = Step(number, run.arms, common, run.space.features, run.space.table, run.random)
+    return np.array([functions.posterior(run.state, arm, step, run.params) for arm in range(run.arms)])
+
+
+def _fingerprint(numbers: np.ndarray, number: int) -> float:
+    """Return a weighted sum; infinite numbers and NaN count as fixed numbers, large ones by their logarithm."""
+    finite = np.nan_to_num(np.asarray(numbers, dtype=float).ravel(), nan=0.7, posinf=9.1, neginf=-9.3)
+    weights = np.cos(np.arange(finite.size) + 0.1 * number) + 1.5
+    return float(np.sum(weights * np.arcsinh(finite)))
 
 
 def short_cases() -> dict[str, list[str]]:

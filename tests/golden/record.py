@@ -1,6 +1,6 @@
 """Record golden results.
 
-    python tests/golden/record.py decisions paths contexts bandits paper service
+    python tests/golden/record.py decisions paths contexts states bandits paper service
 
 Decisions and paths are recorded for what is new. To record others again, delete them from their file first: only where
 a change of results is intended, and the changelog says so.
@@ -37,6 +37,8 @@ from golden.cases import (
     policy_names,
     short_cases,
     simulate_case,
+    state_cases,
+    state_numbers,
 )
 
 EVENTS = 20_000
@@ -81,6 +83,11 @@ def contexts() -> None:
     write(
         "contextual-decisions.json", {name: contextual_hash(name) for name in known} | read("contextual-decisions.json")
     )
+
+
+def states() -> None:
+    cases = state_cases().items()
+    write("states.json", {case: state_numbers(case.partition(",")[0], **given) for case, given in cases})
 
 
 def bandits() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 import dynabandit as db
 from dynabandit.core.streams import REWARD, stream, uniform
+from dynabandit.simulation import cpu
 from laws import assert_share
 from ready import EACH_SHAPE
 
@@ -262,13 +263,13 @@ def test_an_error_of_the_callback_ends_the_run(threads: int, error: type[BaseExc
 # --- Memory -------------------------------------------------------------------------------------------------
 
 
-def peak(horizon: int, replications: int) -> int:
+def peak(horizon: int, replications: int, arms: int = 20, threads: int = 2) -> int:
     """The most bytes held at once, arrays included."""
-    world = db.environment("case-3", arms=20)
+    world = db.environment("case-3", arms=arms)
     db.simulate("uniform", world, horizon=1)
     tracemalloc.start()
     try:
-        db.simulate("uniform", world, horizon=horizon, replications=replications, times=10, threads=2)
+        db.simulate("uniform", world, horizon=horizon, replications=replications, times=10, threads=threads)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -284,6 +285,20 @@ def test_memory_hardly_grows_with_the_replications() -> None:
     few, many = peak(2_000, replications=32), peak(2_000, replications=320)
     assert many < 1.5 * few
     assert many < 2_000 * 320 * 20 * 8 / 20
+
+
+def test_with_many_arms_as_many_replications_run_at_a_time_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    arms = 100_000
+    one = peak(10, replications=1, arms=arms, threads=1)
+    monkeypatch.setattr(cpu, "MOST_BYTES", one)
+    assert peak(10, replications=6, arms=arms, threads=6) < 1.5 * one
+
+
+def test_large_states_are_divided_into_tasks_of_one_replication(monkeypatch: pytest.MonkeyPatch) -> None:
+    reference, few = run("uniform", replications=8, threads=1), peak(20, replications=1, arms=1000, threads=1)
+    monkeypatch.setattr(cpu, "TASK_BYTES", 1)
+    assert_same(run("uniform", replications=8, threads=1), reference)
+    assert peak(20, replications=12, arms=1000, threads=1) < 1.5 * few
 
 
 # --- Bad input ----------------------------------------------------------------------------------------------

@@ -20,11 +20,13 @@ import numba
 from numba.extending import register_jitable
 
 from dynabandit.core.fingerprint import fingerprint
+from dynabandit.core.kernel_errors import kernel_errors
 from dynabandit.core.numba_internals import (
     cache_directory,
     compile_once,
     has_symbol_counter,
     key_by_signature,
+    wrap_compilation,
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -59,7 +61,13 @@ def compiled(function: Function, *, creates_arrays: bool = False) -> Function:
 
     Kernels do not create arrays. If a function does, it need not be said, but saves a first attempt to compile it.
     """
-    options = {**CPU_OPTIONS, "_nrt": creates_arrays}
+    dispatcher = _dispatcher(function, {**CPU_OPTIONS, "_nrt": creates_arrays})
+    wrap_compilation(dispatcher, lambda: kernel_errors(function))
+    return cast(Function, dispatcher)
+
+
+def _dispatcher(function: Function, options: dict[str, Any]) -> Any:
+    """Return a dispatcher, whose compiled code is cached on disk if possible."""
     if has_symbol_counter():
         with contextlib.suppress(OSError, RuntimeError):  # no folder can be written, or there is no home folder
             folder = function_folder(function, options)
@@ -90,7 +98,7 @@ def compiled_for_cuda(function: Callable[..., Any], **options: Any) -> Any:
 
 def is_cached(function: Callable[..., Any]) -> bool:
     """Whether machine code of a function that `compiled` returned is on disk, from this process or another."""
-    if numba.config.DISABLE_JIT:  # there is nothing to compile
+    if numba.config.DISABLE_JIT or not hasattr(function, "stats"):  # there is nothing to compile
         return True
     folder = cast(Any, function).stats.cache_path
     return folder is not None and any(Path(folder).glob("*.nbc"))

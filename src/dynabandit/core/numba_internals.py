@@ -10,7 +10,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import lookup_environment
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
-from numba.core.errors import NumbaError
+from numba.core.errors import ForceLiteralArg, NumbaError
 from numba.core.registry import cpu_target
 
 _lock = threading.Lock()
@@ -69,6 +69,19 @@ def cache_directory(config: Any, folder: Path) -> Iterator[None]:
             config.CACHE_DIR = before
 
 
+def wrap_compilation(dispatcher: Any, context: Callable[[], AbstractContextManager[None]]) -> None:
+    """Let a dispatcher compile, or load from the cache, inside a context."""
+    compile_or_load = getattr(dispatcher, "compile", None)
+    if compile_or_load is None:  # NUMBA_DISABLE_JIT=1: it is the Python function
+        return
+
+    def compile_in_context(signature: Any) -> Any:
+        with context():
+            return compile_or_load(signature)
+
+    dispatcher.compile = compile_in_context
+
+
 def compile_once(dispatcher: Any, folder: Path | None) -> Any:
     """Return a dispatcher that generates machine code of its function as a whole, in one process at a time.
 
@@ -76,13 +89,15 @@ def compile_once(dispatcher: Any, folder: Path | None) -> Any:
     it cannot be compiled without counting references to arrays, as when it creates one, it is compiled with that.
     """
     compile_or_load = getattr(dispatcher, "compile", None)
-    if compile_or_load is None:  # NUMBA_DISABLE_JIT=1: it is the Python function
+    if compile_or_load is None:
         return dispatcher
 
     def compile_whole(signature: Any) -> Any:
         with _locked(folder), machine_code_of_whole_functions():
             try:
                 return compile_or_load(signature)
+            except ForceLiteralArg:  # a part of how Numba compiles
+                raise
             except NumbaError:
                 if dispatcher.targetoptions.get("_nrt", True):
                     raise

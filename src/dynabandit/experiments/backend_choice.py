@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.simulation import BackendError, check_backend, is_large
-from dynabandit.simulation.backends import check_names
+from dynabandit.simulation.backends import check_names, needs_cpu
 from dynabandit.simulation.cuda.launch import missing as gpu_missing
 
 LOCAL = "local"
@@ -15,7 +15,7 @@ RECORD_BYTES = 17  # that a GPU writes for each recorded step and policy: regret
 
 
 class Gpu(NamedTuple):
-    """The GPU of a machine."""
+    """The GPU of a machine; if it has several, the one with the least free memory."""
 
     missing: str  # why it cannot be used; empty if it can
     free: int = 0  # bytes
@@ -27,9 +27,9 @@ def find_gpu() -> Gpu:
     missing = gpu_missing()
     if missing:
         return Gpu(missing)
-    from dynabandit.simulation.cuda.launch import free_bytes
+    from dynabandit.simulation.cuda.devices import least_free_bytes
 
-    return Gpu("", free_bytes())
+    return Gpu("", least_free_bytes())
 
 
 def check_options(
@@ -88,9 +88,9 @@ def choose_backends(spec: Spec, backend: str, precision: str, find_gpus: Callabl
 
 
 def _is_large(experiment: Experiment) -> bool:
-    return is_large(
-        experiment.replications * experiment.horizon * experiment.environment.arms * len(experiment.policies)
-    )
+    """Whether ``"auto"`` would use a GPU."""
+    arm_steps = experiment.replications * experiment.horizon * experiment.environment.arms * len(experiment.policies)
+    return is_large(arm_steps) and not needs_cpu(experiment.policies)
 
 
 def _check_memory(experiment: Experiment, spec: Spec, gpus: Sequence[Gpu]) -> None:

@@ -12,14 +12,18 @@ from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments.base import cells_per_step, compiled_write_paths
 from dynabandit.environments.delays import NO_DELAY
+from dynabandit.policies import Policy
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.choose_arm import new_workspace
 from dynabandit.simulation.compiled import count_switches, play
 from dynabandit.simulation.request import Request, initial_states
-from dynabandit.simulation.stepper import Block, Paths, Record, part_of
+from dynabandit.simulation.stepper import Block, Paths, Record, Replications, part_of
 
 BLOCK_CELLS = 1 << 17  # means per block: 1 MB, so that every policy reads them from the cache
 MOST_REPLICATIONS = 16  # per task; more if they are short, fewer if a block would not hold one step of each
+TASK_BYTES = 1 << 26  # of a task with more than one replication
+MOST_BYTES = 1 << 31  # of all tasks that run at the same time: with many arms not every thread gets one
+OTHER_BYTES = 128  # per arm: the workspace, the means, and the environment's state and parameters
 SMALL = 10_000  # arms x steps x replications x policies: interpreted code takes less time than compiling
 CONSTANT_STEPS = 1024  # per block with constant means, which need one row only
 
@@ -35,7 +39,9 @@ def run(request: Request, records: dict[str, Record], replications: int, threads
     """Divide the replications into tasks and run them; an exception in one task stops all."""
     each = cells_per_step(request.environment)
     cells = max(1, BLOCK_CELLS // each)
-    most = min(max(MOST_REPLICATIONS, cells // request.horizon), cells)
+    own_bytes = bytes_per_replication(request)
+    threads = max(1, min(threads, MOST_BYTES // own_bytes))
+    most = min(max(MOST_REPLICATIONS, cells // request.horizon), cells, max(1, TASK_BYTES // own_bytes))
     rounds = -(-replications // (threads * most))
     size = -(-replications // (threads * rounds))
     steps = max(1, BLOCK_CELLS // (size * each))
@@ -76,6 +82,22 @@ def run(request: Request, records: dict[str, Record], replications: int, threads
             raise
 
 
+def bytes_per_replication(request: Request) -> int:
+    """Return about how much memory a replication takes while it runs, with all policies."""
+    arms = request.environment.arms
+    total = OTHER_BYTES * arms
+    for policy in request.policies.values():
+        states = _states(request, policy, np.zeros(1, dtype=np.int64))
+        total += sum(part.nbytes for part in states) + new_trees(policy.functions, 1, arms).nbytes
+    return total
+
+
+def _states(request: Request, policy: Policy, switches: np.ndarray) -> Replications:
+    environment = request.environment
+    law, context = environment.reward_functions, environment.context
+    return initial_states(policy, environment.arms, switches, request.horizon, law, request.delay, context)
+
+
 def run_task(
     request: Request,
     records: dict[str, Record],
@@ -91,10 +113,7 @@ def run_task(
     switches = _switches(request, random, count, limits)
     delay, delayed = request.delay, request.delay is not None
     delays = NO_DELAY if delay is None else delay.params(arms)
-    states = {
-        label: initial_states(policy, arms, switches, horizon, law, delay, environment.context)
-        for label, policy in policies.items()
-    }
+    states = {label: _states(request, policy, switches) for label, policy in policies.items()}
     spaces = {
         label: new_workspace(policy.functions, arms, horizon)._replace(tree=new_trees(policy.functions, count, arms))
         for label, policy in policies.items()

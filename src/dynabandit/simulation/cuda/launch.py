@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numba
 import numpy as np
 
 from dynabandit.core.records import to_row
@@ -16,6 +15,7 @@ from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS
 from dynabandit.simulation.backends import in_single
+from dynabandit.simulation.cuda.devices import free_bytes, run_divided
 from dynabandit.simulation.in_flight import empty_queue
 from dynabandit.simulation.request import Progress, Request, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
@@ -23,7 +23,6 @@ from dynabandit.simulation.stepper import Record, part_of
 BLOCK_BYTES = 1 << 32  # of means, so that there are few launches
 BLOCK_SHARE = 0.125  # of the free memory, if that is less
 SHARE_OF_MEMORY = 0.6
-SIMULATED_BYTES = 1 << 36  # of memory, if Numba's simulator replaces a GPU
 
 
 def missing() -> str:
@@ -45,7 +44,20 @@ def missing() -> str:
 
 
 def run(request: Request, records: dict[str, Record], replications: int, block: int | None, precision: str) -> None:
-    """Run all replications of all policies, first those in double precision, then those in single."""
+    """Run all replications of all policies, divided among all GPUs."""
+
+    def run_part(low: int, high: int, progress: Progress) -> None:
+        part = request._replace(random=shifted(request.random, low), progress=progress)
+        rows = {label: part_of(record, low, high) for label, record in records.items()}
+        _run_on_device(part, rows, high - low, block, precision)
+
+    run_divided(run_part, replications, request.horizon, request.progress)
+
+
+def _run_on_device(
+    request: Request, records: dict[str, Record], replications: int, block: int | None, precision: str
+) -> None:
+    """Run all replications on the active GPU, first the policies in double precision, then those in single."""
     halves = [
         {label: policy for label, policy in request.policies.items() if in_single(policy, precision) is single}
         for single in (False, True)
@@ -74,13 +86,6 @@ def _run(request: Request, records: dict[str, Record], replications: int, block:
         high = min(low + size, replications)
         rows = {label: part_of(record, low, high) for label, record in records.items()}
         _Batch(request, rows, shifted(request.random, low), high - low, block, single).run(low, replications)
-
-
-def free_bytes() -> int:
-    """Return how much of the GPU's memory is free."""
-    from numba import cuda
-
-    return SIMULATED_BYTES if numba.config.ENABLE_CUDASIM else int(cuda.current_context().get_memory_info()[0])
 
 
 def block_bytes(free: int) -> int:
