@@ -273,7 +273,7 @@ def text_of(numbers: dict[str, Any]) -> str:
             "SW-UCB with 100 arms, by window length, microseconds per step:",
             table(["", *(f"{window:,}" for window in WINDOWS)], windows),
             threads,
-            "First use, in seconds, including the start of Python and all imports; [below](#first-use) is how it works:",
+            "[First use](#first-use), in seconds, including the start of Python and all imports:",
             table(["", "empty cache of compiled code", "filled cache"], first),
         ]
     )
