@@ -186,10 +186,11 @@ def two_threads() -> float:
 def first_use(call: str) -> tuple[float, float]:
     """Return the seconds of a Python process with one call of dynabandit, with an empty and with a filled cache."""
 
-    def seconds(folder: str, **settings: str) -> float:
+    def seconds(folder: str, interpreted_first: str = "1") -> float:
         began = time.perf_counter()
         command = [sys.executable, "-c", f"import dynabandit; dynabandit.{call}"]
-        subprocess.run(command, env={**os.environ, "NUMBA_CACHE_DIR": folder, **settings}, check=True)
+        settings = {"NUMBA_CACHE_DIR": folder, "DYNABANDIT_INTERPRETED_FIRST": interpreted_first}
+        subprocess.run(command, env={**os.environ, **settings}, check=True)
         return time.perf_counter() - began
 
     with tempfile.TemporaryDirectory() as unused:
@@ -199,7 +200,7 @@ def first_use(call: str) -> tuple[float, float]:
         with tempfile.TemporaryDirectory() as empty:
             cold.append(seconds(empty))
     with tempfile.TemporaryDirectory() as folder:
-        seconds(folder, DYNABANDIT_INTERPRETED_FIRST="0")  # compiles everything
+        seconds(folder, interpreted_first="0")  # compiles everything
         warm = [seconds(folder) for _ in range(3)]
     return statistics.median(cold), statistics.median(warm)
 

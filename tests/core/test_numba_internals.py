@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 from numba.core import bytecode, caching
 from numba.core.codegen import JITCPUCodegen
-from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 
 from dynabandit.core import numba_internals
 from dynabandit.core.compilation import CPU_OPTIONS, compiled, compiled_for_cuda, function_folder, kernel
+from dynabandit.core.kernel_errors import KernelError
 from dynabandit.core.numba_internals import cache_directory, compile_once, has_code_libraries, has_symbol_counter
 from laws import INTERPRETED
 
@@ -203,7 +203,7 @@ def test_a_function_that_creates_arrays_counts_references(monkeypatch: pytest.Mo
         return float(numbers.sum())
 
     assert compiled(total)(2.0) == compiled(total)(2.0) == 2.0
-    with pytest.raises(NumbaError, match="not_defined"):
+    with pytest.raises(KernelError, match="not_defined"):
         compiled(lambda: not_defined)()  # type: ignore[name-defined]  # noqa: F821
     assert gc.isenabled()
 

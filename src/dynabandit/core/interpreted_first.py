@@ -17,7 +17,6 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from dynabandit.core.compilation import is_cached
 from dynabandit.core.numba_internals import CompilationStopped, stop_compiling_when
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -30,18 +29,13 @@ MOST_SECONDS = 0.5  # of interpreted calls of a function; then a call waits for 
 def interpreted_first(function: Function) -> Function:
     """Return a function of `compiled` in a form that need not be compiled when it is first called.
 
-    It is the function itself if it is compiled already, in memory or on disk, or never will be.
+    It is the function itself if it is compiled already, or never will be. The thread also loads compiled code from disk.
     """
-    if os.environ.get(SETTING) == "0" or is_ready(function):
+    if os.environ.get(SETTING) == "0" or getattr(function, "signatures", True):
         return function
     if function not in _first_calls:
         _first_calls[function] = FirstCalls(function)
     return cast(Function, _first_calls[function])
-
-
-def is_ready(function: Callable[..., Any]) -> bool:
-    """Whether a function of `compiled` runs at once: it is compiled, in memory or on disk, or never will be."""
-    return bool(getattr(function, "signatures", True)) or is_cached(function)
 
 
 class FirstCalls:
