@@ -29,7 +29,7 @@ MOST_SECONDS = 0.5  # of interpreted calls of a function; then a call waits for 
 def interpreted_first(function: Function) -> Function:
     """Return a function of `compiled` in a form that need not be compiled when it is first called.
 
-    It is the function itself if it is compiled already, or never will be. The thread also loads compiled code from disk.
+    It is the function itself if it is compiled already, or never will be. The thread also loads compiled code on disk.
     """
     if os.environ.get(SETTING) == "0" or getattr(function, "signatures", True):
         return function
