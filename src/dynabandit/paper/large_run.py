@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit import __version__
 from dynabandit.bandit.serialization import plain
 from dynabandit.experiments.progress import ProgressReporter
 from dynabandit.experiments.runner import compute
@@ -78,7 +77,7 @@ def summarise(results: Results) -> dict[str, Any]:
     """Return the content of ``large_run.json``: the verdict on each claim, and the effect of each part."""
     metadata = results.metadata
     return {
-        "dynabandit": metadata.get("versions", {}).get("dynabandit", __version__),
+        "dynabandit": metadata["versions"]["dynabandit"],
         "replications": replications(results),
         "seed": metadata.get("seed"),
         "backends": sorted(set(metadata.get("backends", {}).values())),
