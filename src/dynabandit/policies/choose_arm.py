@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynabandit.core.argmax import occurrences
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
@@ -67,7 +68,7 @@ def make_choose(
     leading_arm = make_leading_arm(lanes, in_tree=scored and lanes is SINGLE_LANE)
     if scored and functions.posterior is not None:
         raise ValueError("a policy with a posterior draws new scores at every step: it has no static index")
-    leading_draw = make_leading_draw(functions, lanes) if in_tree else no_leading_draw
+    choose_in_tree, lowest = make_choose_in_tree(functions) if in_tree else no_tree, lanes.lowest
     if scored or in_tree:
         fill = keep_scores
     elif functions.posterior is None:
@@ -86,7 +87,11 @@ def make_choose(
                 prepare(state, step, params)
             sync()
         if in_tree:
-            leader = leading_draw(state, step, params, space)
+            leader = arms
+            if is_leader():
+                leader = choose_in_tree(space.tree, state, step, params, space.scratch)
+            sync()
+            leader = lowest(leader)
         else:
             fill(state, step, params, space.scratch)
             sync()
@@ -137,24 +142,9 @@ def make_score_row(functions: PolicyFunctions, lanes: LaneGroup) -> tuple[Callab
     return fill, update
 
 
-def make_leading_draw(functions: PolicyFunctions, lanes: LaneGroup) -> Callable[..., int]:
-    """Return leading_draw(state, step, params, space): the arm with the largest draw, found by one lane in a tree."""
-    choose, is_leader, lowest, sync = make_choose_in_tree(functions), lanes.is_leader, lanes.lowest, lanes.sync
-
-    @inlined_kernel
-    def leading_draw(state: PolicyState, step: Step, params: Any, space: Workspace) -> int:
-        arm = step.arms
-        if is_leader():
-            arm = choose(space.tree, state, step, params, space.scratch)
-        sync()
-        return lowest(arm)
-
-    return leading_draw
-
-
 @kernel
-def no_leading_draw(state: PolicyState, step: Step, params: Any, space: Workspace) -> int:
-    """Replace `leading_draw` where there is no tree."""
+def no_tree(tree: np.ndarray, state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> int:
+    """Replace the choice in a draw tree where there is none."""
     return 0
 
 
@@ -347,14 +337,13 @@ def make_argmax(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, int, St
 @kernel
 def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> int:
     """Return one of the arms with the score `best`."""
-    ties = 0
-    for arm in range(scores.size):
-        if scores[arm] == best:
-            ties += 1
+    first, last, ties = occurrences(scores, best)
     skip = pick(random, TIE, number, 0, ties)
-    for arm in range(scores.size):
+    if skip + 1 == ties:
+        return last
+    arm = first
+    while skip > 0:
+        arm += 1
         if scores[arm] == best:
-            if skip == 0:
-                return arm
             skip -= 1
-    return 0
+    return arm

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.core.beta_cells import WORK_ROWS, log_distribution, write_log_distribution
+from dynabandit.core.beta_cells import log_distribution, write_log_distribution
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import not_empty
 from dynabandit.core.largest_beta_draw import sub_gaussian_bound
@@ -49,8 +49,7 @@ FAMILY = 8
 NEW, EXPIRY = CELLS, CELLS + 1  # the fields after the masses: how many arms are new, and when the first mass expires
 FIELDS = CELLS + 2
 HEAD_ROWS = 3  # the cells; numbers of one computation; the column of a new arm
-HAZARD = (1 + WORK_ROWS) * BOUNDARIES  # in the second row of the head, after log F and the work of a fraction
-FIRST_PLACINGS = 2  # of the first boundaries, the second by the first
+FIRST_FILLINGS = 3  # of a tree without boundaries, which are placed by the sums of the filling before
 USUAL_VISITS = 3.0  # more arms in one decision count as excess
 EXCESS_PER_ARM = 4.0  # so many, and placing the boundaries again is worth its time
 LONGEST_WINDOW = 22  # its logarithm to base 2
@@ -114,6 +113,22 @@ def write_sums(tree: np.ndarray, family: int) -> None:
     for i in range(EXPIRY * FAMILY, EXPIRY * FAMILY + FAMILY):
         first = min(first, row[i])
     above[EXPIRY * FAMILY + node] = first
+
+
+@kernel
+def write_path(tree: np.ndarray, family: int) -> None:
+    """Write all nodes above a family."""
+    while family > 0:
+        write_sums(tree, family)
+        family = (family - 1) // FAMILY
+
+
+@kernel
+def clear(tree: np.ndarray) -> None:
+    """Let no node expire, also those without arms."""
+    for row in range(HEAD_ROWS, tree.shape[0]):
+        for node in range(FAMILY):
+            tree[row, EXPIRY * FAMILY + node] = math.inf
 
 
 @kernel
@@ -227,36 +242,36 @@ def make_bring_up_to_date(functions: PolicyFunctions) -> Callable[..., None]:
     def bring_up_to_date(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
         head, arms = tree[0], step.arms
         first_leaf = _first_leaf(arms)
-        placings = -1  # none, and the tree is not filled again
+        fillings = 0
         if head[FILLED] == 0.0:
+            clear(tree)
             write_new(tree, state, params)
-            placings = 0 if is_placed(head) else FIRST_PLACINGS
-            if placings > 0:
+            fillings = 1
+            if not is_placed(head):
                 place_first(head)
+                fillings = FIRST_FILLINGS
             write_grid(head)
+            head[FILLED] = 1.0
         elif head[EXCESS] > EXCESS_PER_ARM * (arms - sum_of(tree, NEW) + FAMILY * FAMILY):
-            placings = 0
             place_by_sums(tree, state, step, params)
-        while placings >= 0:
-            for family in range(HEAD_ROWS, tree.shape[0]):
-                for node in range(FAMILY):
-                    tree[family, EXPIRY * FAMILY + node] = math.inf
-            for arm in range(arms):
-                write_arm(tree, state, arm, step, params)
-            for family in range(first_leaf + (arms - 1) // FAMILY, 0, -1):
-                write_sums(tree, family)
-            if placings > 0:
-                place_by_sums(tree, state, step, params)
-            placings -= 1
-        head[FILLED] = 1.0
-        arm = first_expired(tree, step.number, first_leaf)
+            fillings = 1
+        arm = 0 if fillings > 0 else first_expired(tree, step.number, first_leaf)
         while arm >= 0:
             write_arm(tree, state, arm, step, params)
-            family = first_leaf + arm // FAMILY
-            while family > 0:
-                write_sums(tree, family)
-                family = (family - 1) // FAMILY
-            arm = first_expired(tree, step.number, first_leaf)
+            if fillings == 0:
+                write_path(tree, first_leaf + arm // FAMILY)
+                arm = first_expired(tree, step.number, first_leaf)
+                continue
+            arm += 1
+            if arm == arms:
+                for family in range(first_leaf + (arms - 1) // FAMILY, 0, -1):
+                    write_sums(tree, family)
+                fillings -= 1
+                arm = 0
+                if fillings > 0:
+                    place_by_sums(tree, state, step, params)
+                else:
+                    arm = first_expired(tree, step.number, first_leaf)
 
     return bring_up_to_date
 
@@ -400,18 +415,16 @@ def make_bound(functions: PolicyFunctions) -> Callable[..., tuple[float, float, 
 @functools.cache
 def make_place_by_sums(functions: PolicyFunctions) -> Callable[..., None]:
     """Return place_by_sums(tree, state, step, params), which places the boundaries by the masses of all arms."""
-    new_shapes, optimistic = make_new_shapes(functions), functions.optimistic
+    new_shapes, log_of = make_new_shapes(functions), make_log_distribution(functions.optimistic)
 
     @kernel
     def place_by_sums(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
-        hazard, logs, new = tree[1, HAZARD : HAZARD + BOUNDARIES], tree[1], sum_of(tree, NEW)
+        hazard, new, total = tree[1], sum_of(tree, NEW), 0.0
         a, b = new_shapes(tree, state, step, params)
-        write_logs(a, b, optimistic, tree)
-        total = 0.0
         for i in range(BOUNDARIES):
             total += sum_of(tree, i)
-            hazard[i] = total - new * logs[i] if new > 0.0 else total
-        place(tree[0], hazard, logs)
+            hazard[i] = total - new * log_of(a, b, tree[0, BOUNDARY + i]) if new > 0.0 else total
+        place(tree[0], hazard, hazard[BOUNDARIES:])
 
     return place_by_sums
 
