@@ -1,5 +1,7 @@
 """Figures as SVG and PNG, with Matplotlib."""
 
+import itertools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +36,9 @@ SETTINGS = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
 }
-PANEL_WIDTH, LINES_HEIGHT, BOX_HEIGHT, HEAD = 4.6, 2.7, 0.21, 0.75  # inches
+WIDTHS = {1: 6.9, 2: 9.2, 3: 11.0}  # inches, by the number of columns
+PANEL_WIDTH = 3.6  # inches, with more columns
+LINES_HEIGHT, BOX_HEIGHT, HEAD = 2.7, 0.21, 0.75  # inches
 RESOLUTION = 130
 MOST_MARKERS = 7
 RATIO_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -44,20 +48,22 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
     """Write a figure into a folder, and return the paths of the SVG and the PNG file."""
     matplotlib, artist = import_extra("matplotlib", "lab"), import_extra("matplotlib.figure", "lab")
     vector, raster = (import_extra(f"matplotlib.backends.backend_{kind}", "lab") for kind in ("svg", "agg"))
-    panels = [panel for block in figure.blocks for panel in block.panels]
-    layout = figure.layout
-    heights = [max((_height(panels[one]) for one in row if one >= 0), default=1.0) for row in layout]
-    columns = len(layout[0])
-    size = (PANEL_WIDTH * max(columns, 1.5), sum(heights) + 0.5)
+    rows = figure.printed
+    panels = [panel for row in rows for panel in row]
+    heights = [max((_height(panel) for panel in row if panel), default=1.0) for row in rows]
+    columns = max(len(row) for row in rows)
+    size = (WIDTHS.get(columns, PANEL_WIDTH * columns), sum(heights) + 0.5)
     svg, png = folder / f"{figure.stem}.svg", folder / f"{figure.stem}.png"
     with matplotlib.rc_context(SETTINGS):
         sheet = artist.Figure(figsize=size, dpi=RESOLUTION, layout="constrained")
-        cells = sheet.subplot_mosaic(layout, height_ratios=heights, empty_sentinel=-1)
+        cells = sheet.subplot_mosaic(_mosaic(rows), height_ratios=heights, empty_sentinel=-1)
         for index, panel in enumerate(panels):
-            _draw_panel(cells[index], panel)
+            if panel:
+                draw_panel(cells[index], panel)
             if isinstance(panel, Lines) and not _shared(panel, figure):
                 cells[index].legend(loc="upper right", frameon=False, ncols=len(panel.lines))
-        _legend(sheet, [cells[index] for index, panel in enumerate(panels) if _shared(panel, figure)], columns)
+        shared = [cells[index] for index, panel in enumerate(panels) if _shared(panel, figure)]
+        add_legend(sheet, shared, 4 if columns > 1 else 3)
         # One layout for both files; savefig would compute it twice per file
         sheet.draw_without_rendering()
         sheet.set_layout_engine("none")
@@ -66,24 +72,36 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
     return svg, png
 
 
+def _mosaic(rows: "list[list[Panel | None]]") -> list[list[int]]:
+    """Return the number of the panel in each cell of a grid, -1 for none; a row with fewer panels has wider ones."""
+    width = math.lcm(*(len(row) for row in rows))
+    numbers = itertools.count()
+    grid = []
+    for row in rows:
+        numbered = [(next(numbers), panel) for panel in row]
+        grid.append([number if panel else -1 for number, panel in numbered for _ in range(width // len(row))])
+    return grid
+
+
 def _height(panel: Panel) -> float:
     if isinstance(panel, Lines):
         return LINES_HEIGHT
     return HEAD + BOX_HEIGHT * (len(panel.boxes) if isinstance(panel, Boxes) else len(panel.rows))
 
 
-def _draw_panel(axes: "Axes", panel: Panel) -> None:
+def draw_panel(axes: "Axes", panel: Panel, scale: float = 1.0) -> None:
+    """Draw a panel; `scale` multiplies the size of lines and markers."""
     axes.set_title(panel.title, loc="left", y=1.0)  # with a fixed y, Matplotlib does not search for a position
     axes.set_xlabel(panel.x)
     if isinstance(panel, Lines):
-        _draw_lines(axes, panel)
+        _draw_lines(axes, panel, scale)
     elif isinstance(panel, Boxes):
-        _draw_boxes(axes, panel)
+        _draw_boxes(axes, panel, scale)
     else:
         _draw_intervals(axes, panel)
 
 
-def _draw_lines(axes: "Axes", panel: Lines) -> None:
+def _draw_lines(axes: "Axes", panel: Lines, scale: float) -> None:
     axes.set_ylabel(panel.y)
     for change in panel.changes:
         axes.axvline(change, color="0.5", linewidth=0.8, linestyle=":")
@@ -100,10 +118,10 @@ def _draw_lines(axes: "Axes", panel: Lines) -> None:
             line.y,
             color=colour,
             linestyle=DASHES[line.style.dash],
-            linewidth=1.3,
+            linewidth=1.3 * scale,
             drawstyle="steps-post" if line.steps else "default",
             marker=MARKERS[line.style.marker] if panel.markers else None,
-            markersize=4.5,
+            markersize=4.5 * scale,
             markerfacecolor=colour if line.style.filled else "white",
             markevery=(spacing * (index % 11 + 1) // 12, spacing) if len(line.x) > MOST_MARKERS else 1,
             label=line.name,
@@ -125,7 +143,7 @@ def _thousands(value: float, _: object = None) -> str:
     return f"{value:,.0f}" if abs(value) >= 2.0 or value == 0.0 else f"{value:g}"
 
 
-def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
+def _draw_boxes(axes: "Axes", panel: Boxes, scale: float) -> None:
     axes.grid(visible=False, axis="y")
     for row, box in enumerate(panel.boxes):
         colour = box.style.colour
@@ -133,7 +151,7 @@ def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
             "med": box.median, "q1": box.first, "q3": box.third, "whislo": box.low, "whishi": box.high,
             "mean": box.mean, "fliers": box.outliers, "label": box.short,
         }  # fmt: skip
-        line = {"color": colour, "linewidth": 1.1}
+        line = {"color": colour, "linewidth": 1.1 * scale}
         axes.bxp(
             [numbers],
             positions=[row],
@@ -145,13 +163,18 @@ def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
                 "facecolor": (colour, 0.35) if box.style.filled else "white",
                 "edgecolor": colour,
                 "linestyle": "-" if box.style.filled else (0, (4, 1.5)),
-                "linewidth": 1.1,
+                "linewidth": 1.1 * scale,
             },
-            medianprops={"color": colour, "linewidth": 2.0},
+            medianprops={"color": colour, "linewidth": 2.0 * scale},
             whiskerprops=line,
             capprops=line,
-            flierprops={"marker": "o", "markersize": 2.0, "markeredgecolor": colour, "alpha": 0.6},
-            meanprops={"marker": "D", "markersize": 3.2, "markerfacecolor": "white", "markeredgecolor": colour},
+            flierprops={"marker": "o", "markersize": 2.0 * scale, "markeredgecolor": colour, "alpha": 0.6},
+            meanprops={
+                "marker": "D",
+                "markersize": 3.2 * scale,
+                "markerfacecolor": "white",
+                "markeredgecolor": colour,
+            },
         )
     axes.set_yticks(range(len(panel.boxes)), [box.short for box in panel.boxes])
     axes.set_ylim(len(panel.boxes) - 0.4, -0.6)
@@ -181,17 +204,17 @@ def _draw_intervals(axes: "Axes", panel: Intervals) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
-def _shared(panel: Panel, figure: Figure) -> bool:
+def _shared(panel: Panel | None, figure: Figure) -> bool:
     """Return whether a panel is part of the common legend; panels of arms in a figure of policies are not."""
-    return isinstance(panel, Lines) and (panel.markers or not figure.wide)
+    return isinstance(panel, Lines) and (panel.markers or not figure.by_row)
 
 
-def _legend(sheet: Any, panels: "list[Axes]", columns: int) -> None:
-    """Put one legend under the figure."""
+def add_legend(sheet: Any, panels: "list[Axes]", columns: int) -> None:
+    """Put one legend with at most so many columns under the figure."""
     known: dict[str, Any] = {}
     for axes in panels:
         for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
             known.setdefault(text, handle)
     if known:
-        most = min(len(known), 4 if columns > 1 else 3)
-        sheet.legend(known.values(), known.keys(), loc="outside lower center", ncols=most, frameon=False)
+        ncols = min(len(known), columns)
+        sheet.legend(known.values(), known.keys(), loc="outside lower center", ncols=ncols, frameon=False)
