@@ -293,7 +293,8 @@ def make_play_replication(
             step = Step(number, arms, 0.0, features, space.table, random)
             arm = round_robin_arm(arms, number, block.burn_in)
             if arm < 0:
-                if stores and (number == block.burn_in * arms + 1 or (offset == 0 and in_scratch)):
+                is_first = number == block.burn_in * arms + 1 or (offset == 0 and in_scratch)
+                if stores and is_first and (is_leader() or not in_tree):
                     fill(stored, state, step, params)
                 arm = choose(state, number, params, own, random)
             sync()
