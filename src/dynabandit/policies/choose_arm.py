@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynabandit.core.argmax import occurrences
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
@@ -336,14 +337,13 @@ def make_argmax(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, int, St
 @kernel
 def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> int:
     """Return one of the arms with the score `best`."""
-    ties = 0
-    for arm in range(scores.size):
-        if scores[arm] == best:
-            ties += 1
+    first, last, ties = occurrences(scores, best)
     skip = pick(random, TIE, number, 0, ties)
-    for arm in range(scores.size):
+    if skip + 1 == ties:
+        return last
+    arm = first
+    while skip > 0:
+        arm += 1
         if scores[arm] == best:
-            if skip == 0:
-                return arm
             skip -= 1
-    return 0
+    return arm
