@@ -274,7 +274,7 @@ def make_write_path(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callab
         lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.highest, lanes.sync,
     )  # fmt: skip
 
-    @kernel
+    @inlined_kernel
     def write_path(
         state: np.ndarray,
         matrix: np.ndarray,
