@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynabandit.core.compilation import kernel
 from dynabandit.core.argmax import MANY
+from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta_odds
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.largest_beta_draw import draw_above, may_exceed, uniform_prefixes
