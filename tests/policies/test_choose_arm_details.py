@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dynabandit.core.argmax import MANY
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta_odds
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
@@ -216,6 +217,8 @@ def test_a_tie_goes_to_the_arm_that_its_uniform_number_counts_to(scores: list[fl
         expected = tied[int(uniform(SOURCE, TIE, step, 0) * len(tied))]
         assert make_argmax()(np.array(scores), step, SOURCE) == expected
         assert break_tie(np.array(scores), max(scores), step, SOURCE) == expected
+        many = np.array([-1.0] * MANY + scores)  # another method
+        assert make_argmax()(many, step, SOURCE) == MANY + expected
 
 
 def test_a_single_lane_has_the_only_best_arm_or_several() -> None:
@@ -249,4 +252,5 @@ def test_a_workspace_has_a_column_for_each_arm_and_at_least_one(arms: int, colum
 
 def test_where_no_score_is_a_number_the_first_arm_is_chosen() -> None:
     assert make_argmax()(np.full(3, math.nan), 1, SOURCE) == 0
+    assert make_argmax()(np.full(3 * MANY, math.nan), 1, SOURCE) == 0
     assert break_tie(np.full(3, math.nan), -math.inf, 1, SOURCE) == 0

@@ -175,21 +175,30 @@ def scratch_rows(functions: PolicyFunctions, *, in_single: bool) -> int:
 
 @functools.cache
 def play_kernel(
-    functions: PolicyFunctions, law: RewardFunctions, shape: GroupShape, *, in_single: bool, delayed: bool
+    functions: PolicyFunctions,
+    law: RewardFunctions,
+    shape: GroupShape,
+    *,
+    in_single: bool,
+    delayed: bool,
+    in_tree: bool = False,
 ) -> Any:
     """Return the CUDA kernel that plays a block of steps; its scratch is in shared memory unless arms are many.
 
-    In single precision a GPU draws all arms faster than it prunes them.
+    In single precision a GPU draws all arms faster than it prunes them. With `in_tree` it draws from `trees`.
     """
     pruned = is_pruned(shape.width) and not in_single  # as for its arms: the width is the next power of 2
-    play_replication = make_play_replication(functions, lane_group(shape), law, pruned=pruned, delayed=delayed)
+    play_replication = make_play_replication(
+        functions, lane_group(shape), law, pruned=pruned, delayed=delayed, in_tree=in_tree
+    )
     width, in_shared = shape.width, shape.rounds > 0
     rows, kind = scratch_rows(functions, in_single=in_single), numba.float32 if in_single else numba.float64
     shared_shape = (THREADS // width * rows, width * max(shape.rounds, 1))
 
     def play(  # type: ignore[no-untyped-def]
         memory, shared, last_played, plays, optimal, params, pending, queue, settling, models,
-        times, total, regret, correct, arms, rewards, table, scratch, means, best, features, law_params, environment,
+        times, total, regret, correct, arms, rewards, table, scratch, trees, means, best, features, law_params,
+        environment,
         delay_law, window, rule, low, high, lost, sample,
         first, steps, burn_in, cursor, keep, seed_low, seed_high, first_replication,
     ):  # fmt: skip
@@ -200,10 +209,11 @@ def play_kernel(
                 own = cuda.shared.array(shared_shape, kind)[begin : begin + rows]
             else:
                 own = scratch[row]
+            stored = trees[row] if in_tree else own
             states = Replications(memory, shared, last_played, plays, optimal, params, pending, queue, settling, models)
             delays = DelayParams(delay_law, window, rule, low, high, lost, sample)
             record = Record(times, total, regret, correct, arms, rewards)
-            block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, own, table, table[:0])
+            block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, stored, table, table[:0])
             random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
             paths = Paths(means, best, law_params, environment, features)
             play_replication(states, record, paths, block, space, delays, row, random)

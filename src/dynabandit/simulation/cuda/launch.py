@@ -14,6 +14,7 @@ from dynabandit.environments.delays import NO_DELAY
 from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS
+from dynabandit.policies.draw_tree import new_draw_trees, uses_draw_tree
 from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda.devices import free_bytes, run_divided
 from dynabandit.simulation.in_flight import empty_queue
@@ -101,6 +102,8 @@ def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: i
     for policy in policies.values():
         tuned = policy.tuned(1, horizon)
         each += 8 * (arms * (tuned.memory_size() + 2 + 2 * counts + SCRATCH_ROWS) + tuned.shared_size())
+        if uses_draw_tree(policy.functions, arms):
+            each += new_draw_trees(1, arms).nbytes
         if policy.functions.contextual and context is not None:
             each += 8 * tuned.initial_models(arms, context).size
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
@@ -228,9 +231,12 @@ class _Player:
             for part in (NO_DELAY if delay is None else delay.params(arms))
         ]
         self.table = batch.send(policy.functions.table(arms, horizon))
+        in_tree = uses_draw_tree(policy.functions, arms) and not batch.in_single
         self.kernel = batch.kernels.play_kernel(
-            policy.functions, law, batch.shape, in_single=batch.in_single, delayed=delay is not None
+            policy.functions, law, batch.shape, in_single=batch.in_single, delayed=delay is not None, in_tree=in_tree
         )
+        no_tree, one_for_all = np.zeros((1, 1, 1)), np.zeros(batch.replications, dtype=np.int64)
+        self.trees = batch.spread(new_draw_trees(1, arms), batch.send(one_for_all)) if in_tree else batch.send(no_tree)
         rows = batch.kernels.scratch_rows(policy.functions, in_single=batch.in_single)
         self.scratch = batch.send(np.zeros((1, 1, 1))) if batch.shape.rounds else batch.empty((rows, arms))
         total = batch.send(np.zeros(batch.replications), exact=True)
@@ -242,8 +248,8 @@ class _Player:
         batch = self.batch
         cursor = int(np.searchsorted(batch.request.times, first))
         self.kernel[batch.launch(batch.shape.width)](
-            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.features, batch.law,
-            batch.params, *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0,
+            *self.state, *self.record, self.table, self.scratch, self.trees, batch.means, batch.best, batch.features,
+            batch.law, batch.params, *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0,
             *batch.random,
         )  # fmt: skip
 
