@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_it_chooses_as_the_simulator_does(name: str) -> None:
 def test_a_bandit_that_is_restored_at_any_time_makes_the_same_choices(name: str) -> None:
     bandit, rng = Bandit(name, arms=ARMS, seed=3), np.random.default_rng(1)
     others: list[Bandit] = []
-    changes = {
+    changes: dict[int, Callable[[Bandit], object]] = {
         8: lambda one: one.pause_arm("arm 4"),
         14: lambda one: one.add_arm("new"),
         20: lambda one: one.limit_arm("arm 2", max_share=0.05),
@@ -62,7 +62,8 @@ def test_a_bandit_that_is_restored_at_any_time_makes_the_same_choices(name: str)
     }
     for step in range(54):
         for one in (bandit, *others):
-            changes.get(step, lambda one: None)(one)
+            if step in changes:
+                changes[step](one)
         if step % 12 == 0:
             others = [*others[-1:], Bandit.from_json(bandit.to_json())]
         value, ranked = float(rng.random() < 0.5), step % 3 == 2
