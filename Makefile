@@ -149,6 +149,7 @@ docs: $(READY)
 dist: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
+	$(BIN)/twine check --strict dist/*
 	PYTHONPATH=tests $(BIN)/python -m distribution.archives dist
 
 # Selected extras with another Python: make dist-check EXTRAS="lab serve" PYTHON=python3.13

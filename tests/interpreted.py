@@ -8,11 +8,13 @@ from unittest import mock
 from dynabandit.environments import RewardFunctions
 from dynabandit.policies import PolicyFunctions
 from dynabandit.policies.choose_arm import is_pruned
+from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.simulation.stepper import make_play
 
 
 def play(functions: PolicyFunctions, arms: int, law: RewardFunctions, *, delayed: bool) -> Any:
-    return make_play(functions, law, pruned=functions.posterior is not None and is_pruned(arms), delayed=delayed)
+    pruned, in_tree = functions.posterior is not None and is_pruned(arms), uses_draw_tree(functions, arms)
+    return make_play(functions, law, pruned=pruned, delayed=delayed, in_tree=in_tree)
 
 
 @contextlib.contextmanager

@@ -285,7 +285,6 @@ BROKEN_POLICIES: dict[type[Valid], str] = {
     UsesTheHorizon: "a Bandit must choose as the simulator does",
     BelievesTooMuch: r"belief must give arm 0 a mean in \[0, 1\], got Arm\(mean=1.5",
     LearnsFromNoLaw: "rewards must include 0 and 1 or all rewards of another reward law, got RewardDomain",
-    HasNoReferences: "the docstring of HasNoReferences must have a section References",
     HasOneSlotTwice: "slots must be different names",
     HasAnInfiniteParameter: "params must be finite numbers",
     NeverTuned: "a tuned policy must need no more tuning",
@@ -302,6 +301,12 @@ BROKEN_POLICIES: dict[type[Valid], str] = {
 def test_a_broken_policy_is_caught(kind: type[Valid], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_policy(kind())
+
+
+def test_missing_documentation_is_advice_after_all_other_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db.checks, "simulate", simulate_few)
+    with interpreted(), pytest.warns(db.checks.DocumentationAdvice, match="HasNoReferences passed all .* References$"):
+        check_policy(HasNoReferences())
 
 
 def test_a_burn_in_out_of_turn_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dynabandit.checks import check_environment, check_estimator
+from dynabandit.checks import DocumentationAdvice, check_environment, check_estimator
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import PATH, uniform
@@ -165,7 +165,6 @@ BROKEN_ENVIRONMENTS: dict[type[ValidEnvironment], str] = {
     RisesAgain: "with rising=False, no mean may rise",
     FallsAgain: "with rising=True, no mean may fall",
     RisesBeyondOne: r"the means after all numbers of plays must be in \[0, 1\]",
-    HasNoExamples: "the docstring of HasNoExamples must have a section Examples",
 }
 
 
@@ -173,6 +172,11 @@ BROKEN_ENVIRONMENTS: dict[type[ValidEnvironment], str] = {
 def test_a_broken_environment_is_caught(kind: type[ValidEnvironment], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_environment(kind(arms=3))
+
+
+def test_missing_documentation_of_an_environment_is_advice() -> None:
+    with pytest.warns(DocumentationAdvice, match="HasNoExamples passed all checks; its docstring has no section Exam"):
+        check_environment(HasNoExamples(arms=3))
 
 
 def test_what_is_no_environment_is_caught() -> None:

@@ -21,8 +21,8 @@ SECTIONS = {
     "Specs and experiments": ("experiments/", "leaderboard/", "paper/", "report/"),
     "Offline evaluation": ("offline/",),
     "Command line": ("cli/", "service/commands.py"),
+    "Clients": ("client/", "service/web/javascript_client/"),
     "Playground and live page": ("playground/", "service/web/"),
-    "Client": ("client/",),
     "Store of the service": ("service/stores/",),
     "HTTP API": ("service/",),
     "Library": ("",),
@@ -83,7 +83,8 @@ def messages() -> Iterator[Message]:
     for path in sorted(SOURCE.rglob("*.js")):
         for line in filter(SCRIPT.search, path.read_text(encoding="utf-8").splitlines()):
             for text in (text for _, text in STRING.findall(line) if text.count(" ") > 1):
-                yield Message(_section(path, ""), re.sub(r"\$\{(?:\w+\.)*(\w+)\}", r"{\1}", text), "on the page")
+                kind = "TypeError" if path.parent.name == "javascript_client" else "on the page"
+                yield Message(_section(path, ""), re.sub(r"\$\{(?:\w+\.)*(\w+)\}", r"{\1}", text), kind)
 
 
 def uncollected() -> list[str]:

@@ -13,22 +13,22 @@ if TYPE_CHECKING:  # what `__getattr__` returns
     from dynabandit.client import AsyncClient, Client, ServiceError
     from dynabandit.client.local_decider import LocalDecider
     from dynabandit.environments import Delay, Environment, delay, environment, reward_law
-    from dynabandit.policies import Policy, policy
+    from dynabandit.policies import Policy, PythonPolicy, policy
     from dynabandit.results import Results, Run
     from dynabandit.simulation import Estimation, Simulation, compare, estimation, simulate
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "LocalDecider", "Policy", "Results", "Run",
-    "ServiceError", "Simulation", "checks", "compare", "delay", "environment", "environments", "estimation",
-    "estimators", "features", "integrations", "offline", "policies", "policy", "reward_law", "simulate",
+    "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "LocalDecider", "Policy", "PythonPolicy",
+    "Results", "Run", "ServiceError", "Simulation", "checks", "compare", "delay", "environment", "environments",
+    "estimation", "estimators", "features", "integrations", "offline", "policies", "policy", "reward_law", "simulate",
 ]  # fmt: skip
 
 _MODULES = {
     "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Delay": "environments",
     "Environment": "environments", "Estimation": "simulation", "LocalDecider": "client.local_decider",
-    "Policy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
+    "Policy": "policies", "PythonPolicy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
     "Simulation": "simulation", "compare": "simulation", "delay": "environments", "environment": "environments",
     "estimation": "simulation", "policy": "policies", "reward_law": "environments", "simulate": "simulation",
 }  # fmt: skip

@@ -42,9 +42,10 @@ def listed(names: Iterable[object]) -> str:
     >>> listed(["red", "blue"]), listed(range(22))[-13:]
     ("'red', 'blue'", '19 and 2 more')
     """
-    shown = [repr(name) for name in names]
-    cut = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in shown[:MOST_LISTED]]
-    return ", ".join(cut) + (f" and {len(shown) - MOST_LISTED} more" if len(shown) > MOST_LISTED else "")
+    every = list(names)
+    shown = [repr(name) for name in every[:MOST_LISTED]]
+    cut = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in shown]
+    return ", ".join(cut) + (f" and {len(every) - MOST_LISTED} more" if len(every) > MOST_LISTED else "")
 
 
 def number(

@@ -11,11 +11,10 @@ from scipy import special, stats
 
 from dynabandit.core import largest_beta_draw
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.draws import beta_odds, from_log_odds, log_odds
+from dynabandit.core.draws import TO_UNIT_16, beta_odds, from_log_odds, log_odds
 from dynabandit.core.largest_beta_draw import (
     DIRECT_IF_BOTH,
     NOT_ABOVE,
-    TO_UNIT_16,
     draw_above,
     log_probabilities,
     log_tangent_share,

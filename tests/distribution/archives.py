@@ -11,7 +11,8 @@ MAX_WHEEL_BYTES = 3_000_000
 WHEEL_METADATA = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
 TOP_LEVEL = {
     "src", "tests", "mutants", "benchmarks", "docs", "scripts", "mkdocs.yml", "Makefile", "pyproject.toml",
-    ".gitignore", "PKG-INFO", "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE",
+    "Containerfile", ".dockerignore", ".github", ".gitignore", "PKG-INFO", "README.md", "CHANGELOG.md",
+    "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md",
 }  # fmt: skip
 
 

@@ -1,12 +1,25 @@
 """The contents of the archives that `make dist` builds."""
 
+import re
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from distribution.archives import MAX_WHEEL_BYTES, build, found, main, package_files, source_problems, wheel_problems
+import dynabandit as db
+from distribution.archives import (
+    MAX_WHEEL_BYTES,
+    ROOT,
+    build,
+    found,
+    main,
+    package_files,
+    source_problems,
+    wheel_problems,
+)
 
 
 def changed_copy(
@@ -28,6 +41,27 @@ def test_the_archives_contain_the_package_and_nothing_else(dist: Path) -> None:
     assert wheel_problems(wheel) == []
     assert source_problems(sources) == []
     main(dist)
+
+
+def test_the_description_on_a_package_index_has_no_paths_of_the_repository(dist: Path) -> None:
+    wheel, sources = found(dist)
+    checked = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", wheel, sources],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        text = archive.read(name).decode()
+    release = rf"dynabandit/dynabandit(?:/blob)?/v{re.escape(db.__version__)}/([^)#]+)"
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 20
+    for link in links:
+        path = re.fullmatch(rf"https://(?:github|raw\.githubusercontent)\.com/{release}(?:#.*)?", link)
+        assert path is None or (ROOT / path[1]).exists(), link
+        assert path is not None or link.startswith(("https://", "#")), link
 
 
 def test_templates_scripts_specs_and_data_are_files_of_the_package() -> None:

@@ -26,6 +26,7 @@ TESTED_ELSEWHERE = {
     "cli.md": "tests/cli/test_commands.py: each option is documented, and each command has tests",
     "gpu-and-clusters.md": "tests/experiments/test_dask_executor.py and tests/simulation: they need GPUs and clusters",
     "integrations.md": "tests/integrations/test_docs.py",
+    "javascript.md": "tests/service/test_javascript_client.py",
     "leaderboard.md": "tests/leaderboard/test_run.py: parts are merged; its run needs a GPU",
     "personalizer.md": "tests/service/http/test_personalizer.py",
     "offline.md": "tests/offline/test_open_bandit.py",

@@ -18,6 +18,7 @@ IGNORED = (
     "store/",
     "dynabandit/",
     "my_policy.py",
+    "plain_policy.py",
 )  # made by commands
 
 

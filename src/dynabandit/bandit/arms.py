@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynabandit.bandit.serialization import bytes_from_json, bytes_to_json, is_large
 from dynabandit.validation import integer, listed, suggestion
+
+ARRAYS = ("active", "paused", "last", "plays", "pending")  # the keys of `ArmColumns.arrays` in JSON
 
 
 class Arm(NamedTuple):
@@ -59,18 +62,20 @@ class ArmColumns:
     def __init__(self, names: Sequence[str]) -> None:
         if isinstance(names, str) or not hasattr(names, "__len__") or len(names) < 2:
             raise ValueError(f"arms must be a list with at least 2 different names, got {names!r}")
-        taken: set[str] = set()
-        for name in names:
-            _check_name(name, taken)
-            taken.add(name)
         count = len(names)
+        if not all(isinstance(name, str) and name for name in names) or len(set(names)) < count:
+            taken: set[str] = set()
+            for name in names:
+                _check_name(name, taken)
+                taken.add(name)
         self.names = list(names)
         self.active, self.paused = np.ones(count, dtype=bool), np.zeros(count, dtype=bool)
         self.played, self.plays = np.zeros((2, count), dtype=np.int64), np.zeros(count, dtype=np.int64)
         self._index_names()
 
     def _index_names(self) -> None:
-        self.index = {self.names[column]: int(column) for column in np.flatnonzero(self.active)}
+        columns = np.flatnonzero(self.active).tolist()
+        self.index = {self.names[column]: column for column in columns}
 
     @property
     def last_played(self) -> np.ndarray:
@@ -99,9 +104,13 @@ class ArmColumns:
             raise ValueError(f"arm {name!r} was removed. Arms: {known}")
         raise ValueError(f"unknown arm {name!r}.{suggestion(name, self.index)} Arms: {known}")
 
-    def available(self) -> np.ndarray:
-        """Return the columns that can be chosen: neither removed nor paused."""
-        return np.flatnonzero(self.active & ~self.paused)
+    def available(self, among: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
+        """Return the columns that can be chosen, neither removed nor paused; with `among`, those of these columns."""
+        if among is None:
+            return np.flatnonzero(self.active & ~self.paused)
+        asked = np.unique(np.asarray(among, dtype=np.int64))
+        asked = asked[(asked >= 0) & (asked < len(self))]
+        return np.asarray(asked[self.active[asked] & ~self.paused[asked]])
 
     def play(self, column: int, step: int) -> None:
         """Record that a column was chosen."""
@@ -116,7 +125,7 @@ class ArmColumns:
         self.names.append(name)
         self.active, self.paused = np.append(self.active, True), np.append(self.paused, False)
         self.played, self.plays = np.hstack([self.played, [[step], [0]]]), np.append(self.plays, 0)
-        self._index_names()
+        self.index[name] = len(self.names) - 1
 
     def remove(self, name: str) -> None:
         """Remove an arm permanently."""
@@ -124,26 +133,55 @@ class ArmColumns:
         if len(self.index) <= 2:
             raise ValueError(f"cannot remove arm {name!r}: a bandit needs at least 2 arms")
         self.active[column] = False
-        self._index_names()
+        del self.index[name]
 
     def copy(self) -> "ArmColumns":
         """Return an independent copy."""
         other = copy.copy(self)
-        other.names = list(self.names)
+        other.names, other.index = self.names.copy(), self.index.copy()
         other.active, other.paused = self.active.copy(), self.paused.copy()
         other.played, other.plays = self.played.copy(), self.plays.copy()
         return other
 
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return a mapping for each column; pending plays only where there are some, as release 0.1.0 has none."""
-        keys = ("name", "active", "paused", "last", "plays", "pending")
+    def to_json(self) -> list[dict[str, Any]] | dict[str, Any]:
+        """Return a mapping for each column; pending plays only where there are some, as release 0.1.0 has none.
+
+        If there are many columns, return one mapping with the names and the arrays as bytes.
+        """
+        if is_large(len(self)):
+            arrays = zip(ARRAYS, self.arrays, strict=True)
+            return {"names": self.names, **{key: bytes_to_json(array) for key, array in arrays}}
+        keys = ("name", *ARRAYS)
         columns = zip(self.names, *(one.tolist() for one in self.arrays), strict=True)
         mappings = (dict(zip(keys, values, strict=True)) for values in columns)
         return [{key: value for key, value in one.items() if key != "pending" or value} for one in mappings]
 
     @classmethod
-    def from_json(cls, arms: list[dict[str, Any]], step: int) -> "ArmColumns":
+    def from_json(cls, arms: list[dict[str, Any]] | dict[str, Any], step: int) -> "ArmColumns":
         """Return what `to_json` wrote after `step` steps; a removed arm may have the name of another one."""
+        return cls._from_bytes(arms, step) if isinstance(arms, dict) else cls._from_mappings(arms, step)
+
+    @classmethod
+    def _from_bytes(cls, content: dict[str, Any], step: int) -> "ArmColumns":
+        columns = cls.__new__(cls)
+        columns.names = content["names"]
+        columns.active, columns.paused = (bytes_from_json(content[key], "bool") for key in ARRAYS[:2])
+        last_played, plays, pending = (bytes_from_json(content[key], "int64") for key in ARRAYS[2:])
+        if any(len(array) != len(columns) for array in (columns.active, columns.paused, last_played, plays, pending)):
+            raise ValueError(f"all arrays of the arms must have {len(columns)} elements")
+        for key, numbers in zip(ARRAYS[2:], (last_played, plays, pending), strict=True):
+            if numbers.min() < 0 or numbers.max() > step:
+                raise ValueError(f"{key} must be from 0 to {step}, got {numbers.min()} to {numbers.max()}")
+        if not all(isinstance(name, str) and name for name in columns.names):
+            raise TypeError("an arm's name must be a string that is not empty")
+        columns.played, columns.plays = np.stack([last_played, pending]), plays
+        columns._index_names()
+        if not 2 <= len(columns.index) == np.count_nonzero(columns.active):
+            raise ValueError("at least 2 arms must be active, and all of them must have different names")
+        return columns
+
+    @classmethod
+    def _from_mappings(cls, arms: list[dict[str, Any]], step: int) -> "ArmColumns":
         taken: set[str] = set()
         for arm in arms:
             if not isinstance(arm["active"], bool):

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import secrets
+import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -386,7 +387,7 @@ class Bandit(Ranking, RewardLearning):
             models = bandit._models
             if models is not None:
                 models = serialization.check_shape(serialization.array_from_json(content["models"]), models.shape)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
         bandit._step, bandit._arms, bandit._contexts = step, arms, contexts
         bandit._memory, bandit._shared, bandit._models = memory, shared, models

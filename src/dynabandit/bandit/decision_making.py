@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,7 +29,20 @@ from dynabandit.validation import integer
 NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
 ContextValues = Mapping[str, Any]
-SomeArms = Sequence[int] | Sequence[str]  # columns or names
+Columns = Sequence[int] | np.ndarray
+SomeArms = Columns | Sequence[str]  # columns or names
+
+
+class ColumnProbabilities(NamedTuple):
+    """The probability with which each of some columns is chosen; no other column is."""
+
+    columns: np.ndarray
+    probabilities: np.ndarray
+
+    def of(self, column: int) -> float:
+        """Return the probability of a column."""
+        places = np.flatnonzero(self.columns == column)
+        return float(self.probabilities[places[0]]) if len(places) else 0.0
 
 
 class DecisionMaking:
@@ -83,17 +96,24 @@ class DecisionMaking:
         """Raise an error unless a decision can have this context."""
         self._encoded(context)
 
-    def available_columns(self, among: Sequence[int] | None = None) -> list[int]:
-        """Return the columns whose arms are neither paused nor removed; with `among`, those of these columns."""
-        columns = self._columns.tolist()
-        return columns if among is None else [column for column in columns if column in among]
+    def available_columns(self, among: Columns | None = None) -> np.ndarray:
+        """Return the columns whose arms are neither paused nor removed, in order; with `among`, those of these columns.
+
+        The array must not be changed.
+        """
+        return self._columns if among is None else self._arms.available(among)
+
+    def is_available(self, column: int) -> bool:
+        """Return whether the arm of a column is neither paused nor removed."""
+        return bool(self._arms.active[column] and not self._arms.paused[column])
 
     def _candidates(self, among: SomeArms | None) -> np.ndarray:
         """Return the columns that a decision may choose: not paused, and of the asked ones."""
         if among is None:
             return self._columns
-        asked = [self._arms.of(one) if isinstance(one, str) else one for one in among]
-        columns = np.intersect1d(self._columns, np.array(asked, dtype=np.int64))
+        if not isinstance(among, np.ndarray):
+            among = np.array([self._arms.of(one) if isinstance(one, str) else one for one in among], dtype=np.int64)
+        columns = self._arms.available(among)
         if len(columns) == 0:
             raise ValueError("no arm can be chosen: every arm of among is paused or was removed")
         return columns
@@ -256,7 +276,7 @@ class DecisionMaking:
         probabilities = bandit._exact_probabilities(columns, vector, count_pending)
         if probabilities is None:
             probabilities = bandit._shares_of_draws(columns, vector, count_pending, draws, between)
-        return self._named(columns, probabilities)
+        return self._named(*self._mixed(columns, probabilities))
 
     def exact_propensities(
         self, context: ContextValues | None = None, among: SomeArms | None = None, count_pending: bool = True
@@ -274,12 +294,19 @@ class DecisionMaking:
         >>> {arm: round(p, 6) for arm, p in bandit.exact_propensities().items()}  # of Beta(3, 2) and Beta(2, 2)
         {'a': 0.628571, 'b': 0.371429}
         """
+        found = self.exact_probabilities(context, among, count_pending)
+        return None if found is None else self._named(*found)
+
+    def exact_probabilities(
+        self, context: ContextValues | None = None, among: SomeArms | None = None, count_pending: bool = True
+    ) -> ColumnProbabilities | None:
+        """Return what `exact_propensities` returns, by column: with many arms that is much faster."""
         if len(self._columns) == 0:
-            return {}
+            return ColumnProbabilities(self._columns, np.zeros(0))
         bandit = self._with_fixed_kinds(context)
         vector, columns = bandit._encoded(context), self._allowed(self._candidates(among))
         probabilities = bandit._exact_probabilities(columns, vector, count_pending)
-        return None if probabilities is None else self._named(columns, probabilities)
+        return None if probabilities is None else self._mixed(columns, probabilities)
 
     def _with_fixed_kinds(self, context: ContextValues | None) -> Self:
         """Return the bandit, or a copy of it whose features have the kinds that this first context would decide."""
@@ -290,10 +317,13 @@ class DecisionMaking:
         fixed._encoded(context)
         return fixed
 
-    def _named(self, columns: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-        """Return the probability of each arm by name, those of minimum shares included."""
+    def _mixed(self, columns: np.ndarray, probabilities: np.ndarray) -> ColumnProbabilities:
+        """Return the probability of each column, those of minimum shares included."""
         if self._limits is not None:
             probabilities = self._limits.mixed(columns, probabilities)
+        return ColumnProbabilities(columns, probabilities)
+
+    def _named(self, columns: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
         names = self._arms.names
         return {names[column]: p for column, p in zip(columns.tolist(), probabilities.tolist(), strict=True)}
 

@@ -69,6 +69,6 @@ class Ranking(DecisionMaking):
         """Return the propensity of each place of a ranking that was not recorded yet."""
         found, left = [], self._candidates(among)
         for column in ranking:
-            found.append(self.propensities(context, among=left.tolist())[self._arms.names[column]])
+            found.append(self.propensities(context, among=left)[self._arms.names[column]])
             left = left[left != column]
         return found

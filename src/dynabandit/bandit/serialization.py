@@ -1,8 +1,10 @@
 """The JSON of a bandit, with a format, a version and a checksum."""
 
+import base64
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +15,7 @@ from dynabandit.validation import number
 
 FORMAT = "dynabandit.bandit"
 VERSION = 1
+MANY_COLUMNS = 1000  # from which arrays are written as bytes
 
 
 def plain(value: Any) -> Any:
@@ -42,17 +45,52 @@ def number_from_json(value: Any) -> float:
     return number("each number of the state", value, -math.inf, math.inf)
 
 
-def array_to_json(array: np.ndarray) -> list[Any]:
-    """Return the numbers of an array as nested lists."""
+def is_large(columns: int) -> bool:
+    """Whether the arrays of so many columns are written as bytes: with 100,000 arms lists would take seconds."""
+    return columns >= MANY_COLUMNS
+
+
+def array_to_json(array: np.ndarray) -> list[Any] | dict[str, Any]:
+    """Return the numbers of an array as nested lists, or those of a large one as bytes."""
+    if is_large(array.shape[-1]):
+        return bytes_to_json(array)
     if array.ndim > 1:
         return [array_to_json(row) for row in array]
     return [number_to_json(value) for value in array.tolist()]
 
 
-def array_from_json(values: list[Any]) -> np.ndarray:
+def array_from_json(values: list[Any] | dict[str, Any]) -> np.ndarray:
     """Return the array that `array_to_json` wrote."""
+    if isinstance(values, dict):
+        array = bytes_from_json(values, "float64")
+        if np.isnan(array).any():
+            raise ValueError("each number of the state must be a number, got nan")
+        return array
     rows = [list(map(number_from_json, row)) if isinstance(row, list) else number_from_json(row) for row in values]
     return np.array(rows)
+
+
+def bytes_to_json(array: np.ndarray) -> dict[str, Any]:
+    """Return the shape and the type of an array, and its little-endian bytes, compressed by zlib.
+
+    Examples
+    --------
+    >>> content = bytes_to_json(np.array([1, 2]))
+    >>> content["shape"], content["type"], bytes_from_json(content, "int64").tolist()
+    ([2], 'int64', [1, 2])
+    """
+    content = zlib.compress(array.astype(array.dtype.newbyteorder("<")).tobytes(), level=1)
+    return {"shape": list(array.shape), "type": array.dtype.name, "bytes": base64.b64encode(content).decode()}
+
+
+def bytes_from_json(content: dict[str, Any], dtype: str) -> np.ndarray:
+    """Return the array that `bytes_to_json` wrote, which must have this type."""
+    if content["type"] != dtype:
+        raise ValueError(f"the type of an array must be {dtype}, got {content['type']!r}")
+    size = math.prod(content["shape"]) * np.dtype(dtype).itemsize
+    unpacked = zlib.decompressobj().decompress(base64.b64decode(content["bytes"]), size + 1)
+    numbers = np.frombuffer(unpacked, dtype=np.dtype(dtype).newbyteorder("<"))
+    return numbers.reshape(content["shape"]).astype(dtype)
 
 
 def check_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -70,16 +108,23 @@ def digest(rest: list[Any], arrays: Iterable[np.ndarray]) -> str:
     return found.hexdigest()
 
 
+def encoded(content: dict[str, Any], **options: Any) -> str:
+    """Return the JSON of a bandit; if it is large, made in parts, between which other threads can run."""
+    if isinstance(content.get("arms"), dict):
+        return "".join(json.JSONEncoder(**options).iterencode(content))
+    return json.dumps(content, **options)
+
+
 def checksum(content: dict[str, Any]) -> str:
     """Return a hash of the content, to detect damage."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    text = encoded(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write(state: dict[str, Any]) -> str:
     """Return a bandit's state as text."""
     content = {"format": FORMAT, "version": VERSION, **state}
-    return json.dumps({**content, "checksum": checksum(content)}, allow_nan=False)
+    return encoded({**content, "checksum": checksum(content)}, allow_nan=False)
 
 
 def read(text: str) -> dict[str, Any]:

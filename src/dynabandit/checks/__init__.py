@@ -1,9 +1,10 @@
 """Checks of the contract that every estimator, policy and environment fulfils; run them on your own.
 
 `yield_checks` yields one named check after another, so that a test framework can list them. Each raises an
-`AssertionError` whose message says what is violated.
+`AssertionError` whose message says what is violated; the last one, about documentation, only warns.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from typing import Any
@@ -31,7 +32,7 @@ from dynabandit.policies.base import PolicyState
 from dynabandit.simulation import Simulation, compare, simulate
 from dynabandit.simulation.step_by_step import StepByStep
 
-__all__ = ["check_environment", "check_estimator", "check_policy", "yield_checks"]
+__all__ = ["DocumentationAdvice", "check_environment", "check_estimator", "check_policy", "yield_checks"]
 
 ARMS = 12  # more than `choose_arm.FEW_ARMS`, so that Thompson sampling policies prune draws
 MEANS = tuple(0.2 + 0.05 * arm for arm in range(ARMS))
@@ -40,6 +41,16 @@ DIMENSION = 3  # of the features that contextual policies see
 SEED = 5
 # The reward laws that policies are checked with: the first one whose rewards they can learn from
 LAWS = (Normal(low=-10.0, high=10.0, deviation=5.0), Revenue(conversion=0.5), Counts(), Bernoulli())
+
+
+class DocumentationAdvice(UserWarning):
+    """What is missing in the documentation of an algorithm that passed all other checks.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", DocumentationAdvice)  # for an algorithm that nobody else will use
+    """
 
 
 def yield_checks(subject: Any) -> Iterator[Callable[[Any], None]]:
@@ -61,11 +72,12 @@ def yield_checks(subject: Any) -> Iterator[Callable[[Any], None]]:
         yield from (plays_valid_arms, reproduces_its_choices, reaches_every_arm, decides_alike_interpreted)
         if not subject.informed:
             yield from (decides_alike_in_a_bandit, allows_changing_arms)
+        yield is_documented
     elif isinstance(subject, Environment):
         yield from (declares_its_environment, makes_valid_paths, keeps_means_constant)
         if subject.reward_functions.observes_plays:
             yield changes_means_in_one_direction
-        yield gives_the_simulator_its_path
+        yield from (gives_the_simulator_its_path, is_documented)
     else:
         yield from (starts_empty, constant_rewards, stays_in_range, rejects_invalid_rewards)
 
@@ -88,7 +100,9 @@ def check_estimator(make: Callable[[], Estimator]) -> None:
 
 
 def check_policy(policy: Policy) -> None:
-    """Check a policy.
+    """Check how a policy behaves: it raises an `AssertionError` that describes the first violated rule.
+
+    A policy that passes all of these checks gets advice, a `DocumentationAdvice`, if its documentation lacks a section.
 
     Examples
     --------
@@ -101,7 +115,7 @@ def check_policy(policy: Policy) -> None:
 
 
 def check_environment(environment: Environment) -> None:
-    """Check an environment.
+    """Check an environment as `check_policy` checks a policy.
 
     Examples
     --------
@@ -118,25 +132,29 @@ def _run_checks(subject: Any) -> None:
         check(subject)
 
 
-def _require_docstring(kind: type) -> None:
-    for part in ("Parameters", "Examples", "References"):
-        require(part in (kind.__doc__ or ""), f"the docstring of {kind.__name__} must have a section {part}")
+def is_documented(subject: Policy | Environment) -> None:
+    """The docstring of the class has all sections; this is advice."""
+    kind = type(subject)
+    missing = [part for part in ("Parameters", "Examples", "References") if part not in (kind.__doc__ or "")]
+    if missing:
+        text = f"{kind.__name__} passed all checks; its docstring has no section {', '.join(missing)}"
+        warnings.warn(text, DocumentationAdvice, stacklevel=4)
 
 
 # Policies
 
 
 def declares_its_parts(policy: Policy) -> None:
-    """The class has a name, slots, a docstring, and parameters that make an equal policy."""
+    """The class has a name, slots, and parameters that make an equal policy."""
     kind = type(policy)
     require(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
-    require(len(set(kind.slots)) == len(kind.slots) > 0, "slots must be different names")
+    require(len(set(kind.slots)) == len(kind.slots), "slots must be different names")
+    require(policy.functions.in_python or len(kind.slots) > 0, "a policy needs at least one slot")
     require(kind(**policy.parameters) == policy, "the parameters must make an equal policy")
-    _require_docstring(kind)
     tuned = policy.tuned(1, 100)
     require(not tuned.needs_tuning and not tuned.needs_horizon, "a tuned policy must need no more tuning")
     require(tuned.memory_size() >= len(kind.slots), "memory_size must be at least the number of slots")
-    params, functions = tuned.params(ARMS), kind.functions
+    params, functions = tuned.params(ARMS), policy.functions
     require(type(params) is functions.params, f"params must be a {functions.params}, got {params!r}")
     require(np.isfinite(to_row(params)).all(), f"params must be finite numbers, got {params!r}")
     _law(policy)
@@ -307,10 +325,9 @@ def _contexts(policy: Policy, environment: Environment) -> list[dict[str, Any] |
 
 
 def declares_its_environment(environment: Environment) -> None:
-    """The class has a name and a docstring, and parameters that make an equal environment."""
+    """The class has a name, and parameters that make an equal environment."""
     kind = type(environment)
     require(isinstance(getattr(kind, "name", None), str) and kind.name, "the class must have a name")
-    _require_docstring(kind)
     path, again = _path(environment), _path(kind(**environment.parameters))
     require((path == again).all(), "the parameters must make an equal environment")
 

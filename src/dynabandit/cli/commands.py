@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import dynabandit
-from dynabandit import experiments
+from dynabandit import experiments, plugins
 from dynabandit.catalogue import entries
 from dynabandit.cli import SERVICE, display, leaderboard, missing, offline
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, bad_input, stop
@@ -25,12 +25,12 @@ from dynabandit.cli.run_options import (
     check_run_options,
     run_errors,
 )
-from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS, REWARD_LAWS
+from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS, REWARD_LAWS, environment_class
 from dynabandit.experiments import Experiment, ProgressReporter, Spec
 from dynabandit.experiments.one_line_syntax import write_one_line
 from dynabandit.experiments.spec_reader import read_delay, read_environment, read_policy
 from dynabandit.paper.specs import paper as paper_spec
-from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, policy_class
 from dynabandit.results import Results
 
 # Writes a report of results into a folder, and returns a function that prints the rest
@@ -120,7 +120,9 @@ def run(
 
 @app.command()
 def compare(
-    policies: Annotated[list[str], typer.Argument(metavar="POLICY...", help="Such as ucb or aff-ots:step_size=0.01.")],
+    policies: Annotated[
+        list[str], typer.Argument(metavar="POLICY...", help="Such as ucb, aff-ots:step_size=0.01 or module:Class.")
+    ],
     *,
     env: Annotated[str, typer.Option("--env", "--environment", help="Such as case-3 or reflected-walk:variance=0.01.")],
     arms: Annotated[int | None, typer.Option(help="Number of arms; by default the environment's.")] = None,
@@ -171,7 +173,21 @@ def list_() -> None:
     display.print_catalogue("Policies that decide by features", entries(CONTEXTUAL_POLICIES))
     display.print_catalogue("Environments", entries(ENVIRONMENTS))
     display.print_catalogue("Environments with features", entries(CONTEXTUAL_ENVIRONMENTS))
+    _list_plugins("Policies of other packages", plugins.POLICIES, policy_class)
+    _list_plugins("Environments of other packages", plugins.ENVIRONMENTS, environment_class)
     display.print_catalogue("Reward laws, as rewards=... of an environment", entries(REWARD_LAWS))
+
+
+def _list_plugins(title: str, group: str, find: Callable[[str], type]) -> None:
+    """Show the plug-ins that are installed; one that cannot be loaded is reported."""
+    kinds = {}
+    for name in plugins.installed(group):
+        try:
+            kinds[name] = find(name)
+        except plugins.PluginError as error:
+            typer.echo(f"dynabandit: {error}", err=True)
+    if kinds:
+        display.print_catalogue(title, entries(kinds))
 
 
 def _publish_report(

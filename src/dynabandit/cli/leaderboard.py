@@ -26,6 +26,7 @@ from dynabandit.leaderboard.board import FILE, Board
 from dynabandit.leaderboard.contextual_environments import make_timed_environment
 from dynabandit.leaderboard.run import QUICK_REPLICATIONS, REPLICATIONS, Selection, Work, run
 from dynabandit.leaderboard.step_times import GPU_ARM_STEPS, estimate_seconds, time_steps
+from dynabandit.policies import registered_name
 from dynabandit.policies.practical_forms import practical_form
 from dynabandit.simulation.backends import cores
 
@@ -37,7 +38,9 @@ app = typer.Typer()
 @app.command()
 def leaderboard(
     *,
-    policy: Annotated[list[str] | None, typer.Option(help="Only this policy; repeat for several.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="Only this policy, or module:Class; repeat for several.")
+    ] = None,
     environment: Annotated[
         list[str] | None,
         typer.Option("--environment", "--env", help="Only this environment or family; repeat for several."),
@@ -83,8 +86,8 @@ def leaderboard(
         return
     with bad_input():
         selection = Selection(
-            policies=policy or (), environments=environment or (), seed=seed, horizon=horizon, tuned=tuned,
-            quick=quick, contextual=contextual, part=_part(part),
+            policies=[registered_name(one) for one in policy or ()], environments=environment or (),
+            seed=seed, horizon=horizon, tuned=tuned, quick=quick, contextual=contextual, part=_part(part),
             replications=replications if replications is not None else QUICK_REPLICATIONS if quick else REPLICATIONS,
         )  # fmt: skip
         work = selection.make_work()

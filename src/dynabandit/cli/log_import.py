@@ -25,7 +25,7 @@ from dynabandit.cli.offline import (
 from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.offline import Log
 from dynabandit.service import api_types
-from dynabandit.service.commands import DEFAULT_STORE, StoreOption
+from dynabandit.service.commands import DEFAULT_STORE, PluginOption, StoreOption, use_plugins
 from dynabandit.service.domain.names import clean_name
 from dynabandit.service.errors import DomainError, InvalidValueError, StoreError, WriteConflictError
 from dynabandit.service.http.request_bodies import decode_body
@@ -65,11 +65,13 @@ def import_command(
     skip_bad: SkipBad = False,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
+    plugin: PluginOption = None,
 ) -> None:
     """Create a bandit from an old log of decisions and rewards.
 
     If it is interrupted, run the same command again, and it continues.
     """
+    use_plugins(plugin)
     columns = {"arm": arm, "reward": reward, "time": time, "propensity": propensity, "rewards": rewards}
     options: dict[str, Any] = {**columns, "skip_bad": skip_bad, "encoding": encoding, "separator": separator}
     try:

@@ -12,6 +12,7 @@ import typer
 from dynabandit import experiments
 from dynabandit.cli import missing
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
+from dynabandit.core.kernel_errors import KernelError
 from dynabandit.experiments import Spec
 from dynabandit.extras import import_extra
 
@@ -61,7 +62,7 @@ def run_errors(out: Path) -> Iterator[None]:
         stop(f"stopped. Finished results are stored in {out / experiments.STORE}; continue with: {again}", INTERRUPTED)
     except ModuleNotFoundError as error:
         stop(missing(error, "cluster" if error.name == "distributed" else "lab"), FAILED)
-    except experiments.BackendError as error:
+    except (experiments.BackendError, KernelError) as error:
         stop(str(error), FAILED)
     except MemoryError as error:
         no_memory(error)

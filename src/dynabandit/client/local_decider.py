@@ -151,7 +151,7 @@ class LocalDecider:
         try:
             return self._local.decide(step, context, unit)
         except ValueError as error:
-            if not self._local.bandit.available_columns():  # every arm is paused
+            if len(self._local.bandit.available_columns()) == 0:  # every arm is paused
                 raise ServiceError(409, str(error)) from None
             raise
 
@@ -163,7 +163,7 @@ class LocalDecider:
         if unit not in self._units:
             return None
         _, column, decision = self._units[unit]
-        if column in self._local.bandit.available_columns():
+        if self._local.bandit.is_available(column):
             return msgspec.structs.replace(decision, repeated=True)
         del self._units[unit]  # its arm was paused or retired
         return None

@@ -20,11 +20,13 @@ import numba
 from numba.extending import register_jitable
 
 from dynabandit.core.fingerprint import fingerprint
+from dynabandit.core.kernel_errors import kernel_errors
 from dynabandit.core.numba_internals import (
     cache_directory,
     compile_in_one_process,
     has_symbol_counter,
     key_by_signature,
+    wrap_compilation,
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -52,16 +54,21 @@ def inlined_kernel(function: Function) -> Function:
 
 def compiled(function: Function) -> Function:
     """Return `function` compiled for the CPU: on its first call, without the GIL, cached on disk."""
-    if not has_symbol_counter():
-        return cast(Function, numba.njit(**CPU_OPTIONS)(function))
+    dispatcher = _cached(function) if has_symbol_counter() else numba.njit(**CPU_OPTIONS)(function)
+    wrap_compilation(dispatcher, lambda: kernel_errors(function))
+    return cast(Function, dispatcher)
+
+
+def _cached(function: Function) -> Any:
+    """Return a dispatcher whose compiled code is cached on disk."""
     try:
         folder = function_folder(function, CPU_OPTIONS)
         with cache_directory(numba.config, folder):
             dispatcher = numba.njit(cache=True, **CPU_OPTIONS)(function)
         compile_in_one_process(dispatcher, folder)
-        return cast(Function, dispatcher)
+        return dispatcher
     except (OSError, RuntimeError):  # no folder can be written, or there is no home folder: compile without a cache
-        return cast(Function, numba.njit(**CPU_OPTIONS)(function))
+        return numba.njit(**CPU_OPTIONS)(function)
 
 
 def compiled_for_cuda(function: Callable[..., Any], **options: Any) -> Any:
@@ -86,7 +93,7 @@ def compiled_for_cuda(function: Callable[..., Any], **options: Any) -> Any:
 
 def is_cached(function: Callable[..., Any]) -> bool:
     """Whether machine code of a function that `compiled` returned is on disk, from this process or another."""
-    if numba.config.DISABLE_JIT:  # there is nothing to compile
+    if numba.config.DISABLE_JIT or not hasattr(function, "stats"):  # there is nothing to compile
         return True
     folder = cast(Any, function).stats.cache_path
     return folder is not None and any(Path(folder).glob("*.nbc"))

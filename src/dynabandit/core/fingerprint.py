@@ -42,11 +42,26 @@ def refers_to(function: Callable[..., Any], other: Callable[..., Any]) -> bool:
     return visitor.has_seen(other)
 
 
+def reachable_functions(function: Callable[..., Any]) -> list[FunctionType]:
+    """Return a function and all functions that its code refers to, directly or not.
+
+    Examples
+    --------
+    >>> from dynabandit.core import streams
+    >>> [one.__name__ for one in reachable_functions(streams.uniform)][:3]
+    ['uniform', 'words', 'philox']
+    """
+    visitor = _Visitor()
+    visitor.visit(function)
+    return visitor.functions
+
+
 class _Visitor:
     """Adds everything that a function refers to to one hash, each function once."""
 
     def __init__(self) -> None:
         self.digest = hashlib.sha256()
+        self.functions: list[FunctionType] = []
         self._seen: dict[int, int] = {}
 
     def has_seen(self, function: Callable[..., Any]) -> bool:
@@ -70,6 +85,7 @@ class _Visitor:
                 self._add(("again", self._seen[id(value)]))
             else:
                 self._seen[id(value)] = len(self._seen)
+                self.functions.append(value)
                 self._visit_function(value)
         elif isinstance(value, (bool, int, float, complex, str, bytes, range, type(None))):
             self._add(value)

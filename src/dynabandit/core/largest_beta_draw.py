@@ -19,7 +19,7 @@ Devroye (1986), Non-uniform random variate generation, chapter VII, for log-conc
 import math
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import beta_odds, from_log_odds, log_odds, probability
+from dynabandit.core.draws import TO_UNIT_16, beta_odds, from_log_odds, log_odds, probability
 from dynabandit.core.special_functions import exp_negative, log_beta, stirling_error
 from dynabandit.core.streams import SCORE, Stream, uniform_pair, words
 
@@ -30,7 +30,6 @@ DIRECT_IF_BOTH = 0.25  # if both bounds reach this, a direct draw costs less tha
 DIRECT_IF_FIRST = 0.6  # if the first bound reaches this, a direct draw costs less than computing the second
 SAFETY = 1.0 + 1e-9  # larger than the rounding error of a bound
 SMALLEST_REST = 2.0**-53  # of the interval (c, 1): a proposal nearer to 1 is rounded down
-TO_UNIT_16 = 2.0**-16
 TWO_PI = 2.0 * math.pi
 EXP_REST = math.exp(2.0) / 24.0  # replaces 1/24 in the series of exp(x), x <= 2, and bounds all later terms
 TANGENT_SQUARED = (SAFETY * SAFETY * math.exp(1.0 / 24.0)) ** 2 / TWO_PI  # exp(1 / (12 n)) is largest for n = 2

@@ -8,8 +8,8 @@ import itertools
 import os
 import secrets
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +61,22 @@ def cache_directory(config: Any, folder: Path) -> Iterator[None]:
             config.CACHE_DIR = before
 
 
-def compile_in_one_process(dispatcher: Any, folder: Path) -> None:
-    """Let other processes that need the same function wait for its compiled code instead of compiling it too."""
+def wrap_compilation(dispatcher: Any, context: Callable[[], AbstractContextManager[None]]) -> None:
+    """Let a dispatcher compile, or load from the cache, inside a context."""
     compile_or_load = getattr(dispatcher, "compile", None)
     if compile_or_load is None:  # NUMBA_DISABLE_JIT=1: it is the Python function
         return
 
-    def compile_locked(signature: Any) -> Any:
-        with _locked(folder / "lock"):
+    def compile_in_context(signature: Any) -> Any:
+        with context():
             return compile_or_load(signature)
 
-    dispatcher.compile = compile_locked
+    dispatcher.compile = compile_in_context
+
+
+def compile_in_one_process(dispatcher: Any, folder: Path) -> None:
+    """Let other processes that need the same function wait for its compiled code instead of compiling it too."""
+    wrap_compilation(dispatcher, lambda: _locked(folder / "lock"))
 
 
 @contextmanager

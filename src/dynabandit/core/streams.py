@@ -7,7 +7,8 @@ import math
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.philox import MASK, philox
+from dynabandit.core.philox import MASK, philox, word
+from dynabandit.core.special_functions import cosine_sine
 from dynabandit.validation import integer
 
 # Roles: what a draw is for. Their numbers are part of every result: never reuse or renumber one.
@@ -20,6 +21,7 @@ EXPLORE = 6  # whether to explore
 EXPLORED_ARM = 7  # which arm to explore
 SECOND = 8  # a second draw for an arm, for policies whose score needs two
 FEATURES = 9  # the features of an environment with a context
+DRAW_TREE = 10  # which arms have the largest draws, see `policies.draw_tree`
 LEARN = 16  # a draw while a reward is learned, see `policies.learned_draws`
 DELAY = 32  # when a reward arrives, and whether it is lost
 SHARE = 64  # in a Bandit: whether a minimum traffic share decides
@@ -34,6 +36,9 @@ TO_UNIT_52 = 2.0**-52
 BELOW_ONE_SINGLE = 1.0 - 2.0**-24  # the largest float32 below 1
 TO_HIGH_20 = 2.0**20
 TO_ANGLE_32 = 2.0 * math.pi * 2.0**-32
+EIGHTH_TURN = 2**29
+BELOW_QUARTER = 2**30 - 1
+QUARTER_PI = 0.25 * math.pi
 
 
 class Stream(NamedTuple):
@@ -149,5 +154,29 @@ def normal_pair(four: tuple[int, int, int, int]) -> tuple[float, float]:
     The radius has 52 random bits, so that values beyond 8 standard deviations are possible; the angle has 32.
     """
     radius = math.sqrt(-2.0 * math.log(unit(four[0], four[1])))
-    angle = (float(four[2]) + 0.5) * TO_ANGLE_32
-    return radius * math.cos(angle), radius * math.sin(angle)
+    cosine, sine = direction(four[2])
+    return radius * cosine, radius * sine
+
+
+@kernel
+def direction(angle: int) -> tuple[float, float]:
+    """Return cosine and sine of an angle that is given as a word, in units of 2 pi / 2^32 and increased by half a unit.
+
+    The series is for angles between -pi/4 and pi/4; quarters of a turn are signs and an exchange.
+    """
+    from_eighth = angle + EIGHTH_TURN
+    quarters = (from_eighth >> 30) & 3
+    y = (float(word(from_eighth & BELOW_QUARTER)) + 0.5) * TO_ANGLE_32 - QUARTER_PI
+    cosine, sine = cosine_sine(y)
+    x_size, y_size = (cosine, sine) if quarters & 1 == 0 else (sine, cosine)
+    return (-x_size if quarters == 1 or quarters == 2 else x_size), (-y_size if quarters >= 2 else y_size)
+
+
+@kernel
+def direction_in_single(angle: int) -> tuple[float, float]:
+    """Return the same with the functions of a GPU, which are single instructions."""
+    radians = (float(angle) + 0.5) * TO_ANGLE_32
+    return math.cos(radians), math.sin(radians)
+
+
+direction.in_single = direction_in_single  # type: ignore[attr-defined]

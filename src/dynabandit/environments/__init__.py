@@ -3,6 +3,7 @@
 from dataclasses import MISSING, fields
 from typing import Any
 
+from dynabandit import plugins
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.burst import Burst
 from dynabandit.environments.delays import DELAYS, Delay, delay
@@ -39,7 +40,7 @@ __all__ = [
     "Environment", "EnvironmentFunctions", "EnvironmentStep", "ExponentialClock",
     "Fixed", "LogisticWalk", "Needle", "Path", "Piecewise", "RandomBreakpoints", "Recorded", "ReflectedWalk",
     "RestedDrops", "RestedRising", "RestedRotting", "Rotting",
-    "Seasonal", "SmallChanges", "environment",
+    "Seasonal", "SmallChanges", "environment", "environment_class",
     "CONTEXTUAL_ENVIRONMENTS", "Bananas", "Digits", "Flights", "ImageSegments", "LinAbrupt", "LinDrift", "LinSlow",
     "LogisticDrift", "MovingContexts", "Phishing", "Prompts", "RecordedContexts",
     "REWARD_LAWS", "Bernoulli", "Bounded", "Counts", "Normal", "Revenue",
@@ -90,13 +91,30 @@ CONTEXTUAL_ENVIRONMENTS: dict[str, type[Environment]] = {
 }
 
 
-def environment(name: str | Environment, **parameters: Any) -> Environment:
+def environment_class(name: Any) -> type[Environment]:
+    """Return the class of the environment with this name: one of the registry, or of an installed plug-in.
+
+    Examples
+    --------
+    >>> environment_class("case-3").__name__
+    'Case3'
+    """
+    known = {**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS}
+    kind = known.get(name) if isinstance(name, str) else None
+    kind = kind or plugins.find(plugins.ENVIRONMENTS, name, Environment)
+    if kind is None:
+        raise unknown("environment", name, (*known, *plugins.installed(plugins.ENVIRONMENTS)))
+    return kind
+
+
+def environment(name: str | Environment | type[Environment], **parameters: Any) -> Environment:
     """Return the environment with this name.
 
     Parameters
     ----------
     name
-        A name of the registry, such as ``"case-3"``; an environment object is returned unchanged.
+        A name of the registry, such as ``"case-3"``, or of an installed plug-in, or a class; an environment object is
+        returned unchanged.
     parameters
         Its parameters, such as ``arms=50``; `environments.ENVIRONMENTS[name]` documents them.
 
@@ -110,15 +128,17 @@ def environment(name: str | Environment, **parameters: Any) -> Environment:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with an environment's name, not with {name!r}")
         return name
-    known_names = {**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS}
-    if not isinstance(name, str) or name not in known_names:
-        raise unknown("environment", name, known_names)
-    kind = known_names[name]
+    kind = name if isinstance(name, type) and issubclass(name, Environment) else environment_class(name)
     known = {field.name: field for field in fields(kind) if field.init}
-    check_parameter_names(f"environment {name!r}", parameters, known)
+    check_parameter_names(f"environment {kind.name!r}", parameters, known)
     missing = [key for key, field in known.items() if field.default is MISSING and key not in parameters]
     if missing:
         raise MissingParameterError(
-            f"environment {name!r} needs {', '.join(missing)}", f"dynabandit.environments.{kind.__name__}"
+            f"environment {kind.name!r} needs {', '.join(missing)}", f"{_public_module(kind)}.{kind.__name__}"
         )
     return kind(**parameters)
+
+
+def _public_module(kind: type[Environment]) -> str:
+    """Return the module in which a user finds a class."""
+    return "dynabandit.environments" if kind.__module__.startswith("dynabandit.") else kind.__module__

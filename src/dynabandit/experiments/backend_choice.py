@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.simulation import BackendError, check_backend, is_large
-from dynabandit.simulation.backends import check_names
+from dynabandit.simulation.backends import check_names, needs_cpu
 from dynabandit.simulation.cuda.launch import missing as gpu_missing
 
 LOCAL = "local"
@@ -88,9 +88,9 @@ def choose_backends(spec: Spec, backend: str, precision: str, find_gpus: Callabl
 
 
 def _is_large(experiment: Experiment) -> bool:
-    return is_large(
-        experiment.replications * experiment.horizon * experiment.environment.arms * len(experiment.policies)
-    )
+    """Whether ``"auto"`` would use a GPU."""
+    arm_steps = experiment.replications * experiment.horizon * experiment.environment.arms * len(experiment.policies)
+    return is_large(arm_steps) and not needs_cpu(experiment.policies)
 
 
 def _check_memory(experiment: Experiment, spec: Spec, gpus: Sequence[Gpu]) -> None:

@@ -27,6 +27,7 @@ from dynabandit.environments.base import compiled_write_paths
 from dynabandit.experiments.bound_coverage import compiled_count, count_exceeded
 from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.spec import CoverageSpec
+from dynabandit.plugins import ENVIRONMENTS, POLICIES, class_or_name, reference_to
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compile_policy, is_compiled
 from dynabandit.simulation.compiled import play
@@ -103,12 +104,12 @@ def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Enviro
     algorithms = {play(policy.functions, arms): (policy, arms) for policy, arms in policies}
     worlds = {environment.functions: environment for environment in environments}
     items = [
-        {"policy": policy.name, "parameters": plain(policy.parameters), "arms": arms}
+        {"policy": reference_to(POLICIES, type(policy)), "parameters": plain(policy.parameters), "arms": arms}
         for policy, arms in algorithms.values()
         if not is_compiled(policy, arms)
     ]
     items += [
-        {"environment": world.name, "parameters": plain(world.parameters)}
+        {"environment": reference_to(ENVIRONMENTS, type(world)), "parameters": plain(world.parameters)}
         for world in worlds.values()
         if not is_cached(compiled_write_paths(world.functions))
     ]
@@ -120,9 +121,10 @@ def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Enviro
 def compile_item(item: Item) -> None:
     """Compile one item of the list."""
     if "policy" in item:
-        compile_policy(make_policy(item["policy"], **item["parameters"]), item["arms"])
+        compile_policy(make_policy(class_or_name(item["policy"], Policy), **item["parameters"]), item["arms"])
     elif "environment" in item:
-        make_environment(item["environment"], **item["parameters"]).path(horizon=1, seed=0)
+        kind = class_or_name(item["environment"], Environment)
+        make_environment(kind, **item["parameters"]).path(horizon=1, seed=0)
     else:
         smallest = CoverageSpec(figure="bound", means=(0.5,), step_sizes=(0.001,), observations=(1,), streams=1)
         count_exceeded(smallest, 0, 0.001)

@@ -1,4 +1,7 @@
-"""A policy or an environment on one line, as on the command line and in links: ``dts:memory=5,prior=[1, 3]``."""
+"""A policy or an environment on one line, as on the command line and in links: ``dts:memory=5,prior=[1, 3]``.
+
+In place of a name, ``module:Class`` means a class of the user: ``my_policies:EwmaUCB:rate=0.1``.
+"""
 
 import json
 import re
@@ -6,18 +9,26 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+REFERENCE = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_][\w.]*)\s*(:|$)")
 PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.DOTALL)
 
 
-def read_one_line(text: str) -> tuple[str, dict[str, Any]]:
+def read_one_line(text: str, *, classes: bool = False) -> tuple[str, dict[str, Any]]:
     """Read ``name`` or ``name:parameter=value,parameter=value``; values as in TOML, quotes may be left out.
+
+    With `classes`, the name may be ``module:Class``.
 
     Examples
     --------
     >>> read_one_line("aff-ots:step_size=variance-scaled,prior=[1, 3]")
     ('aff-ots', {'step_size': 'variance-scaled', 'prior': [1, 3]})
+    >>> read_one_line("my_policies:EwmaUCB:rate=0.1", classes=True)
+    ('my_policies:EwmaUCB', {'rate': 0.1})
     """
     name, colon, rest = text.partition(":")
+    reference = REFERENCE.match(text) if classes else None
+    if reference is not None:
+        name, colon, rest = reference[1], reference[2], text[reference.end() :]
     parameters: dict[str, Any] = {}
     for part in _split_at_commas(rest) if colon else ():
         match = PARAMETER.fullmatch(part)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynabandit import plugins
 from dynabandit.core.streams import LARGEST_REPLICATION, stream
 from dynabandit.environments import Delay, Environment, delay as make_delay, environment as make_environment
 from dynabandit.policies import Policy, policy as make_policy
@@ -242,7 +243,8 @@ def _table(part: Part) -> dict[str, Any]:
 
 
 def _named(one: Policy | Environment) -> dict[str, Any]:
-    return {"name": one.name, **parameters_to_write(one)}
+    group = plugins.POLICIES if isinstance(one, Policy) else plugins.ENVIRONMENTS
+    return {"name": plugins.reference_to(group, type(one)), **parameters_to_write(one)}
 
 
 def _override(experiment: Experiment, horizon: int | None, values: dict[str, Any]) -> Experiment:

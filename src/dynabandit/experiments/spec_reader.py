@@ -17,16 +17,16 @@ import msgspec
 
 from dynabandit.catalogue import example
 from dynabandit.environments import (
-    CONTEXTUAL_ENVIRONMENTS,
-    ENVIRONMENTS,
     Delay,
     Environment,
     delay as make_delay,
     environment as make_environment,
+    environment_class,
 )
 from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
 from dynabandit.extras import import_extra
+from dynabandit.plugins import class_or_name
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.validation import MissingParameterError, unknown
 
@@ -257,7 +257,7 @@ def read_policy(value: Any) -> Policy:
     'aff-ots(step_size=variance-scaled, prior=(1, 3))'
     """
     name, parameters = _split(value)
-    return make_policy(name, **parameters)
+    return make_policy(class_or_name(name, Policy), **parameters)
 
 
 def read_environment(value: Any, arms: int | None = None, write: Write | None = None) -> Environment:
@@ -280,10 +280,11 @@ def read_environment(value: Any, arms: int | None = None, write: Write | None = 
     name, parameters = _split(value)
     if arms is not None:
         parameters["arms"] = arms
+    kind = class_or_name(name, Environment)
     try:
-        return make_environment(name, **parameters)
+        return make_environment(kind, **parameters)
     except MissingParameterError as error:
-        shown = example({**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS}[name])
+        shown = example(environment_class(kind) if isinstance(kind, str) else kind)
         such_as = f", such as {(write or _inline_table)(name, shown)}" if shown else ""
         raise TypeError(f"{error.lack}{such_as}; dynabandit list shows all parameters") from None
 
@@ -324,7 +325,7 @@ def _read_policies(value: Any) -> list[Policy]:
 def _make_policy(name: str, parameters: dict[str, Any]) -> Policy:
     """Make a policy; where that fails on a list, say how a grid is written."""
     try:
-        return make_policy(name, **parameters)
+        return make_policy(class_or_name(name, Policy), **parameters)
     except (TypeError, ValueError) as error:
         lists = [name for name, value in parameters.items() if isinstance(value, list)]
         hint = f" To try several values, write {GRID}.{lists[0]} = [...]" if lists else ""
@@ -334,7 +335,7 @@ def _make_policy(name: str, parameters: dict[str, Any]) -> Policy:
 def _split(value: Any, key: str = "name", what: str = "policy or environment") -> tuple[str, dict[str, Any]]:
     """Return the name and the parameters of an entry."""
     if isinstance(value, str):
-        return read_one_line(value)
+        return read_one_line(value, classes=key == "name")
     if not isinstance(value, dict):
         raise _EntryError("", f"must be a table, got {value!r}")
     if key not in value:

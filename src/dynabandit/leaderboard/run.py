@@ -18,7 +18,7 @@ from dynabandit.leaderboard.contextual_environments import (
 )
 from dynabandit.leaderboard.environments import HORIZON, QUICK, Trial, make_one_change, make_trials, select
 from dynabandit.leaderboard.tuned_forms import path_facts, tunable, tuned_forms
-from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, policy_class
 from dynabandit.policies.practical_forms import practical_form, practical_names
 from dynabandit.validation import integer, unknown
 
@@ -113,11 +113,11 @@ class Selection:
 
     def names(self) -> list[str]:
         """Return the names of the policies."""
-        known = {**POLICIES, **CONTEXTUAL_POLICIES} if self.contextual else POLICIES
+        kinds = [policy_class(name) for name in self.policies]
         for name in self.policies:
-            if name not in known:
-                raise unknown("policy", name, known)
-        if self.policies and all(known[name].informed for name in self.policies):
+            if name in CONTEXTUAL_POLICIES and not self.contextual:
+                raise unknown("policy", name, POLICIES)
+        if kinds and all(kind.informed for kind in kinds):
             raise ValueError(
                 f"policies must hold at least one that does not know the true means, got {list(self.policies)!r}"
             )

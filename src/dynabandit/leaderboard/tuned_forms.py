@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.leaderboard.environments import Trial
-from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, policy as make_policy
+from dynabandit.policies import CONTEXTUAL_POLICIES, Policy, policy as make_policy, policy_class
 from dynabandit.policies.practical_forms import FORMS, practical_form
 
 PATHS = 3  # over which the facts of a random environment are averaged
@@ -86,7 +86,7 @@ def tuned_forms(name: str, facts: PathFacts) -> list[Policy]:
 
 def tunable(name: str) -> bool:
     """Return whether a policy has a parameter for which the truth or a grid is tried."""
-    kind = {**POLICIES, **CONTEXTUAL_POLICIES}[name]
+    kind = policy_class(name)
     names = {field.name for field in fields(kind)}
     return not kind.informed and bool(names & {"changes", "variation", *_grid(name)})
 

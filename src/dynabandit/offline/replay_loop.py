@@ -8,13 +8,14 @@ import numpy as np
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.decision_making import TABLE_HORIZON
-from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.compilation import kernel
 from dynabandit.core.context import Context
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import LARGEST_STEP, REPLAY, Stream, shifted, stream, uniform
 from dynabandit.features import FeatureEncoder
 from dynabandit.offline.log import Logged
 from dynabandit.policies import Policy, PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.base import compiled_for
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_count_choices, new_workspace
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Replications, least_played_arm, make_learn
@@ -39,7 +40,7 @@ class Played(NamedTuple):
 
 @functools.cache
 def _compiled_play(functions: PolicyFunctions) -> Callable[..., None]:
-    return compiled(make_play(functions))
+    return compiled_for(functions, make_play(functions))
 
 
 class Settings(NamedTuple):

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
+from dynabandit import plugins
 from dynabandit.policies.ad_switch import AdSwitch
 from dynabandit.policies.aff_d_greedy import AffDGreedy
 from dynabandit.policies.aff_kl_ucb import AffKLUCB
@@ -47,6 +48,7 @@ from dynabandit.policies.mix_thompson import MixTS
 from dynabandit.policies.normal_ts import NormalTS
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.predictive_sampling import PredictiveSampling
+from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
 from dynabandit.policies.r_bocpd_ucb import RBocpdUCB
 from dynabandit.policies.r_ed_ucb import REdUCB
 from dynabandit.policies.raw_ucb import RawUCB
@@ -70,6 +72,8 @@ __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
+    "ArmNumbers", "PythonPolicy", "PythonStep", "policy_class", "register",
+    "registered_name",
     "Uniform", "policy", "AUTO", "resolved", "MixTS",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
     "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
@@ -167,7 +171,7 @@ RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  #
 RECOMMENDED_WITH_FEATURES = "mix-lin-ucb"
 
 
-def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> str | Policy:
+def resolved(name: Any, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> Any:
     """Return the recommended policy for such rewards in place of ``"auto"``; everything else is returned unchanged.
 
     `contextual` is true if decisions have features.
@@ -195,14 +199,67 @@ def check_fit(policy: Policy, domain: RewardDomain, source: str) -> None:
         )
 
 
-def policy(name: str | Policy, /, **parameters: Any) -> Policy:
+def register(kind: type[Policy]) -> type[Policy]:
+    """Add a policy of your own to the registry of this process, under its name.
+
+    `policy` then returns it by name, as for a saved `Bandit`. It can be used as a decorator.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> class AlwaysFirst(db.PythonPolicy):
+    ...     name = "always-first"
+    ...
+    ...     def choose(self, arms, step):
+    ...         return 0
+    >>> db.policies.register(AlwaysFirst)().label, db.policy("always-first").label
+    ('always-first', 'always-first')
+    >>> del db.policies.POLICIES["always-first"]
+    """
+    registered = {**POLICIES, **CONTEXTUAL_POLICIES}.get(kind.name, kind)
+    if registered is not kind or kind.name == AUTO:
+        raise ValueError(f"{kind.__name__}.name must not be that of another policy, got {kind.name!r}")
+    contextual = isinstance(kind.functions, PolicyFunctions) and kind.functions.contextual
+    (CONTEXTUAL_POLICIES if contextual else POLICIES)[kind.name] = kind
+    return kind
+
+
+def registered_name(text: str) -> str:
+    """Return the name of a policy given as a name or as ``module:Class``, and register the class. For trusted text.
+
+    Examples
+    --------
+    >>> registered_name("aff-ots")
+    'aff-ots'
+    """
+    kind = plugins.class_or_name(text, Policy)
+    return kind if isinstance(kind, str) else register(kind).name
+
+
+def policy_class(name: Any) -> type[Policy]:
+    """Return the class of the policy with this name: one of the registry, or of an installed plug-in.
+
+    Examples
+    --------
+    >>> policy_class("aff-ots").__name__
+    'AffOTS'
+    """
+    known = {**POLICIES, **CONTEXTUAL_POLICIES}
+    kind = known.get(name) if isinstance(name, str) else None
+    kind = kind or plugins.find(plugins.POLICIES, name, Policy)
+    if kind is None:
+        raise unknown("policy", name, (AUTO, *known, *plugins.installed(plugins.POLICIES)))
+    return kind
+
+
+def policy(name: str | Policy | type[Policy], /, **parameters: Any) -> Policy:
     """Return the policy with this name.
 
     Parameters
     ----------
     name
-        A name of the registry, such as ``"aff-ots"``, or ``"auto"`` for the recommended policy; a policy object is
-        returned unchanged.
+        A name of the registry, such as ``"aff-ots"``, or of an installed plug-in, or ``"auto"`` for the recommended
+        policy, or a class; a policy object is returned unchanged.
     parameters
         Parameters that differ from the defaults; `policies.POLICIES[name]` documents them.
 
@@ -216,9 +273,6 @@ def policy(name: str | Policy, /, **parameters: Any) -> Policy:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with a policy's name, not with {name!r}")
         return name
-    name = resolved(name)
-    known = {**POLICIES, **CONTEXTUAL_POLICIES}
-    if not isinstance(name, str) or name not in known:
-        raise unknown("policy", name, (AUTO, *known))
-    check_parameter_names(f"policy {name!r}", parameters, [field.name for field in fields(known[name])])
-    return known[name](**parameters)
+    kind = name if isinstance(name, type) and issubclass(name, Policy) else policy_class(resolved(name))
+    check_parameter_names(f"policy {kind.name!r}", parameters, [field.name for field in fields(kind)])
+    return kind(**parameters)

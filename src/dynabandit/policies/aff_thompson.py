@@ -7,7 +7,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.validation import set_fields
 
@@ -75,7 +75,9 @@ class AffTS(AdaptivePolicy):
 
     name = "aff-ts"
     slots = SLOTS
-    functions = PolicyFunctions(start=aff_shared.start, learn=learn, posterior=posterior, params=Params)
+    functions = PolicyFunctions(
+        start=aff_shared.start, learn=learn, posterior=posterior, idle_posterior=MONOTONE, params=Params
+    )
 
     prior: tuple[float, float] = (2.0, 2.0)
 

@@ -15,13 +15,16 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import TIE, Stream, pick
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.draw_tree import new_draw_trees, uses_draw_tree
 
 BEST, TIES = range(2)  # the rows of a tree: the largest score below a node, and how many arms have it
 ROOT = 1  # the children of node i are 2 i and 2 i + 1; the leaves, one per arm, are the second half
 
 
 def new_trees(functions: PolicyFunctions, replications: int, arms: int) -> np.ndarray:
-    """Return a tree for each replication, not yet filled; of size 0 if the policy has no static index."""
+    """Return a tree for each replication, not yet filled: of scores, of draws, or of size 0 if no tree is used."""
+    if uses_draw_tree(functions, arms):
+        return new_draw_trees(replications, arms)
     leaves = 1 << (arms - 1).bit_length() if functions.static_index else 0
     return np.zeros((replications, 2, 2 * leaves))
 

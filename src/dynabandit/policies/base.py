@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import Function, compiled, kernel
 from dynabandit.core.context import Context
 from dynabandit.core.draws import not_empty
 from dynabandit.core.records import NoParams
@@ -100,12 +100,20 @@ class Explore(Protocol):
     def __call__(self, state: PolicyState, leader: int, step: Step, params: Any, /) -> bool: ...
 
 
+class Choose(Protocol):
+    def __call__(self, state: PolicyState, step: Step, params: Any, /) -> int: ...
+
+
 class Exploration(Protocol):
     def __call__(self, state: PolicyState, leader: int, step: Step, params: Any, /) -> float: ...
 
 
 class Reveal(Protocol):
     def __call__(self, state: PolicyState, arm: int, mean: float, /) -> None: ...
+
+
+# How the posterior of an arm changes between its plays and rewards, see `PolicyFunctions.idle_posterior`
+CONSTANT, MONOTONE = "constant", "monotone"
 
 
 @kernel
@@ -216,6 +224,22 @@ class PolicyFunctions(NamedTuple):
     """The law of the scores, if `score` is random, for exact propensities (`policies.score_laws`)."""
     exploration: Exploration | None = None
     """exploration(state, leader, step, params): the probability that `explore` is true, if it is random."""
+    idle_posterior: str | None = None
+    """How `posterior` changes between the plays and rewards of an arm: CONSTANT, MONOTONE, or None if in another way.
+
+    With many arms a constant or monotone one is drawn in O(log K) steps (`policies.draw_tree`). It may then read only
+    `params`, the arm's own column of `memory` and, if it is MONOTONE, the step and when the arm was last played: each
+    shape must rise or fall with the step. Arms with the column that `start` wrote may also read `step.common`, and
+    nothing else: all have one posterior. `learn` may write no other column."""
+    choose: Choose | None = None
+    """choose(state, step, params): the arm itself, in place of scores, for policies in plain Python.
+
+    None of their functions are compiled (`policies.python_policy`)."""
+
+    @property
+    def in_python(self) -> bool:
+        """Whether the functions are plain Python, which cannot be compiled."""
+        return self.choose is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,6 +353,11 @@ class Policy:
             if getattr(self, field.name) != field.default
         ]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
+
+
+def compiled_for(functions: PolicyFunctions, function: Function) -> Function:
+    """Return a function that is made of those of a policy: compiled, unless the policy is in plain Python."""
+    return function if functions.in_python else compiled(function)
 
 
 def new_state(policy: Policy, columns: int, params: Any, context: Context | None = None) -> PolicyState:

@@ -49,6 +49,8 @@ def choice_of(functions: PolicyFunctions) -> Choice | None:
     >>> choice_of(UCB.functions).law, choice_of(TS.functions).law.family, choice_of(AffRevenueTS.functions)
     (None, 'Beta', None)
     """
+    if functions.in_python:
+        return None
     law = functions.law
     if functions.posterior is not None:
         law = ScoreLaw(BETA, make_beta_numbers(functions.posterior))
@@ -150,6 +152,9 @@ def probabilities_of_ties(scores: np.ndarray) -> np.ndarray:
     >>> probabilities_of_ties(np.array([1.0, 3.0, 3.0])).tolist()
     [0.0, 0.5, 0.5]
     """
+    if len(scores) > MOST_ARMS:
+        best = np.asarray(scores == np.fmax.reduce(scores))
+        return best / np.count_nonzero(best)
     values = scores.tolist()  # for few arms lists are faster than arrays
     largest = max(values)
     if values.count(largest) > 1:

@@ -12,7 +12,8 @@ from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_exceed, uniform_prefixes
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, pick, shifted
 from dynabandit.policies.argmax_tree import tree_argmax
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, no_preparation
+from dynabandit.policies.base import Choose, PolicyFunctions, PolicyState, Step, no_preparation
+from dynabandit.policies.draw_tree import make_draw_tree
 
 SCRATCH_ROWS = 4
 FEW_ARMS = 8  # up to this many arms, drawing all of them is cheaper than pruning
@@ -22,7 +23,7 @@ class Workspace(NamedTuple):
     """What a decision reads and writes besides the state."""
 
     scratch: np.ndarray  # (SCRATCH_ROWS, arms or more); the scores are in the first row after a decision
-    tree: np.ndarray  # the scores of a static index, see `policies.argmax_tree`
+    tree: np.ndarray  # the scores of a static index or the masses of draws: `policies.argmax_tree` or `.draw_tree`
     table: np.ndarray
     features: np.ndarray
 
@@ -35,7 +36,12 @@ def new_workspace(functions: PolicyFunctions, arms: int, horizon: int) -> Worksp
 
 
 def make_choose(
-    functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE, *, pruned: bool | None = None, scored: bool = False
+    functions: PolicyFunctions,
+    lanes: LaneGroup = SINGLE_LANE,
+    *,
+    pruned: bool | None = None,
+    scored: bool = False,
+    in_tree: bool = False,
 ) -> Callable[..., int]:
     """Return choose(state, number, params, space, random), the arm to play at step `number`.
 
@@ -51,13 +57,18 @@ def make_choose(
     scored
         Whether `space` already has the scores of a static index: in the tree with a single lane, else in the first row
         of the scratch.
+    in_tree
+        Whether `space` has a draw tree, from which the arm of a policy with a `posterior` is chosen.
     """
+    if functions.choose is not None:
+        return make_direct_choice(functions.choose)
     common, explore, sync, is_leader = functions.common, functions.explore, lanes.sync, lanes.is_leader
     prepare, prepares = functions.prepare, functions.prepare is not no_preparation
     leading_arm = make_leading_arm(lanes, in_tree=scored and lanes is SINGLE_LANE)
     if scored and functions.posterior is not None:
         raise ValueError("a policy with a posterior draws new scores at every step: it has no static index")
-    if scored:
+    leading_draw = make_leading_draw(functions, lanes) if in_tree else no_leading_draw
+    if scored or in_tree:
         fill = keep_scores
     elif functions.posterior is None:
         fill = make_indices(functions, lanes)
@@ -74,12 +85,25 @@ def make_choose(
             if is_leader():
                 prepare(state, step, params)
             sync()
-        fill(state, step, params, space.scratch)
-        sync()
-        leader = leading_arm(space, step)
+        if in_tree:
+            leader = leading_draw(state, step, params, space)
+        else:
+            fill(state, step, params, space.scratch)
+            sync()
+            leader = leading_arm(space, step)
         if explore(state, leader, step, params):
             return pick(random, EXPLORED_ARM, number, 0, arms)
         return leader
+
+    return choose
+
+
+def make_direct_choice(choose_arm: Choose) -> Callable[..., int]:
+    """Return choose(state, number, params, space, random) for a policy that returns the arm itself."""
+
+    def choose(state: PolicyState, number: int, params: Any, space: Workspace, random: Stream) -> int:
+        step = Step(number, state.last_played.size, 0.0, space.features, space.table, random)
+        return choose_arm(state, step, params)
 
     return choose
 
@@ -111,6 +135,27 @@ def make_score_row(functions: PolicyFunctions, lanes: LaneGroup) -> tuple[Callab
         scratch[0, arm] = score(state, arm, step, params)
 
     return fill, update
+
+
+def make_leading_draw(functions: PolicyFunctions, lanes: LaneGroup) -> Callable[..., int]:
+    """Return leading_draw(state, step, params, space): the arm with the largest draw, found by one lane in a tree."""
+    choose, is_leader, lowest, sync = make_draw_tree(functions).choose, lanes.is_leader, lanes.lowest, lanes.sync
+
+    @inlined_kernel
+    def leading_draw(state: PolicyState, step: Step, params: Any, space: Workspace) -> int:
+        arm = step.arms
+        if is_leader():
+            arm = choose(space.tree, state, step, params, space.scratch)
+        sync()
+        return lowest(arm)
+
+    return leading_draw
+
+
+@kernel
+def no_leading_draw(state: PolicyState, step: Step, params: Any, space: Workspace) -> int:
+    """Replace `leading_draw` where there is no tree."""
+    return 0
 
 
 @kernel

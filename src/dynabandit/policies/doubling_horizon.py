@@ -98,6 +98,7 @@ def with_doubling_horizon(own: PolicyFunctions) -> PolicyFunctions:
         common=common,
         explore=explore,
         static_index=False,
+        idle_posterior=None,
         params=DoublingParams,
         law=None if own.law is None else own.law._replace(numbers=numbers),
         exploration=None if exploration_of is None else exploration,

@@ -10,7 +10,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
-from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.base import CONSTANT, Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.validation import number, set_fields
 
@@ -149,7 +149,7 @@ class DTS(Policy):
 
     name = "dts"
     slots = ("a", "b")
-    functions = PolicyFunctions(start=start, learn=learn, posterior=posterior, params=Params)
+    functions = PolicyFunctions(start=start, learn=learn, posterior=posterior, idle_posterior=CONSTANT, params=Params)
 
     burn_in: int = 0
     memory: float = 10.0
@@ -264,7 +264,9 @@ class AffDTS1(AffDTS):
     """
 
     name = "aff-dts1"
-    functions = PolicyFunctions(start=aff_start, learn=variance_learn, posterior=aff_posterior, params=AffDTSParams)
+    functions = PolicyFunctions(
+        start=aff_start, learn=variance_learn, posterior=aff_posterior, idle_posterior=CONSTANT, params=AffDTSParams
+    )
 
     burn_in: int = 10
 
@@ -308,4 +310,6 @@ class AffDTS2(AffDTS):
     """
 
     name = "aff-dts2"
-    functions = PolicyFunctions(start=aff_start, learn=weight_learn, posterior=aff_posterior, params=AffDTSParams)
+    functions = PolicyFunctions(
+        start=aff_start, learn=weight_learn, posterior=aff_posterior, idle_posterior=CONSTANT, params=AffDTSParams
+    )

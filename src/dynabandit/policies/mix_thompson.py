@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import memory_mixture
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.memory_mixture import MixPolicy, Params
 
 
@@ -110,6 +110,11 @@ class MixTS(MixPolicy):
     name = "mix-ts"
     slots = memory_mixture.SLOTS
     functions = PolicyFunctions(
-        start=memory_mixture.start, posterior=posterior, learn=memory_mixture.make_learn(likelihood, variance),
-        common=memory_mixture.mean_of_all, optimistic=True, params=Params,
-    )  # fmt: skip
+        start=memory_mixture.start,
+        posterior=posterior,
+        idle_posterior=MONOTONE,
+        learn=memory_mixture.make_learn(likelihood, variance),
+        common=memory_mixture.mean_of_all,
+        optimistic=True,
+        params=Params,
+    )

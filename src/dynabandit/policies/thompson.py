@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
-from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Step
+from dynabandit.policies.base import CONSTANT, Policy, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.validation import set_fields
 
@@ -61,7 +61,11 @@ class TS(Policy):
     name = "ts"
     slots = sample_mean_policy.SLOTS
     functions = PolicyFunctions(
-        start=sample_mean_policy.start, learn=sample_mean_policy.learn, posterior=posterior, params=Params
+        start=sample_mean_policy.start,
+        learn=sample_mean_policy.learn,
+        posterior=posterior,
+        idle_posterior=CONSTANT,
+        params=Params,
     )
 
     burn_in: int = 0

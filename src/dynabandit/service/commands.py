@@ -17,10 +17,13 @@ import structlog
 import typer
 
 from dynabandit.extras import import_extra
+from dynabandit.plugins import disabled
+from dynabandit.policies import policy_class, register, registered_name
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
 from dynabandit.service.domain.warm_start import bandit_to_compile, compile_policy
 from dynabandit.service.errors import StoreError
+from dynabandit.service.http.cross_origin import check_origin
 from dynabandit.service.http.limits import MAX_CONNECTIONS
 from dynabandit.service.http.requests import is_loopback
 from dynabandit.service.http.routes import Instrumentation
@@ -38,6 +41,12 @@ from dynabandit.validation import number
 DEFAULT_STORE = "sqlite:///dynabandit.db"
 SHORTEST_SECRET = 16  # characters
 SWITCH_SECONDS = 0.0005  # so that the writer's thread does not wait long for the interpreter's lock
+PluginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin", metavar="POLICY", help="Allow a policy of another package: its name, or module:Class; repeat it."
+    ),
+]
 StoreOption = Annotated[str, typer.Option(help="sqlite:///file or postgresql://...")]
 
 app = typer.Typer(help="Decisions over HTTP.", no_args_is_help=True)
@@ -65,17 +74,24 @@ def serve(
     webhook_secret_file: Annotated[
         Path | None, typer.Option(help="The file with the secret that signs them, at least 16 characters.")
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="Let web pages of this origin decide and reward; repeat it for more."),
+    ] = None,
     compile_first: Annotated[
         list[str] | None,
         typer.Option("--compile", metavar="POLICY", help="Compile this policy before the start; repeat it for more."),
     ] = None,
+    plugin: PluginOption = None,
 ) -> None:
     """Serve decisions over HTTP until stopped."""
     configure_logging()
     try:
         number("--patience", patience, 0.1, math.inf)  # typer's range accepts NaN and infinity
+        origins = [check_origin(one) for one in allow_origin or ()]
     except ValueError as error:
         _refuse(str(error))
+    use_plugins(plugin)
     target = _webhook(webhook, webhook_secret_file)
     _check_address(host, port)
     _compile(compile_first or ())
@@ -93,8 +109,20 @@ def serve(
         opened.rollback()
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
-    service = Service(opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target)
-    make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
+    service = Service(
+        opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target, allowed_origins=origins
+    )
+    with disabled():  # names of policies come from requests: only those of --plugin are loaded
+        make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
+
+
+def use_plugins(policies: Iterable[str] | None) -> None:
+    """Register policies of other packages, each given as the name of an entry point or as module:Class."""
+    for text in policies or ():
+        try:
+            register(policy_class(registered_name(text)))
+        except ValueError as error:
+            _refuse(f"--plugin: {error}")
 
 
 def _webhook(url: str | None, secret_file: Path | None) -> Webhook | None:
@@ -197,8 +225,9 @@ def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A0
 
 
 @app.command()
-def verify(store: StoreOption = DEFAULT_STORE) -> None:
+def verify(store: StoreOption = DEFAULT_STORE, plugin: PluginOption = None) -> None:
     """Replay all logs and report the first difference in each."""
+    use_plugins(plugin)
     with open_tables(store) as opened:
         verdicts = verify_store(opened)
     for one in verdicts:
@@ -225,11 +254,13 @@ def verify(store: StoreOption = DEFAULT_STORE) -> None:
 def compact(
     before: Annotated[str, typer.Option(metavar="AGE", help="Such as 90d, 12w or 36h; at least 1h.")],
     store: StoreOption = DEFAULT_STORE,
+    plugin: PluginOption = None,
 ) -> None:
     """Remove old events from all logs.
 
     The state after them is verified and kept, and each log then starts from it.
     """
+    use_plugins(plugin)
     age = re.fullmatch(r"(\d{1,6})([hdw])", before)
     seconds = 0.0 if age is None else int(age[1]) * {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}[age[2]]
     if seconds < 3600.0:

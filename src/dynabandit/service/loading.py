@@ -2,16 +2,20 @@
 
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import structlog
 
 from dynabandit.bandit import Bandit
-from dynabandit.service.domain.unit_of_work import CatchUp, UnitOfWork
+from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.unit_of_work import CatchUp, UnitOfWork, read_snapshot
 from dynabandit.service.domain.warm_start import log_compilation
 from dynabandit.service.errors import ReplayMismatchError, StoreError
+from dynabandit.service.stores import Snapshot
 from dynabandit.simulation import compiled
 
 STEP_SECONDS = 0.005  # of loading, before requests for other bandits have their turn
+LARGE_SNAPSHOT = 1 << 19  # characters: it is read in another thread
 WORTH_A_SNAPSHOT = 1_000  # events that were replayed: after a crash nobody should wait for them again
 
 log = structlog.get_logger("dynabandit.service")
@@ -30,6 +34,8 @@ class Loader:
         self._wanted: dict[int, None] = {}  # in order
         self._others: dict[int, None] = {}  # in order
         self._started: dict[int, CatchUp] = {}
+        self._reading: dict[int, tuple[Snapshot, Future[LoggedState | None]]] = {}  # large snapshots
+        self._thread = ThreadPoolExecutor(1, "dynabandit-snapshot")
         self._compiled: set[str] = set()  # policies
 
     def __bool__(self) -> bool:
@@ -50,7 +56,7 @@ class Loader:
 
     def remove(self, number: int) -> None:
         """Stop loading a bandit."""
-        for where in (self._wanted, self._others, self._started):
+        for where in (self._wanted, self._others, self._started, self._reading):
             where.pop(number, None)
 
     def step(self) -> tuple[int, int] | None:
@@ -62,7 +68,10 @@ class Loader:
         until = self._timer() + STEP_SECONDS
         try:
             if number not in self._started:
-                self._started[number] = CatchUp(work, work.latest(number))
+                state = self._latest(number)
+                if state is None:
+                    return None
+                self._started[number] = CatchUp(work, state)
             loading = self._started[number]
             if not loading.run(lambda: self._timer() < until):
                 return None
@@ -84,6 +93,25 @@ class Loader:
         work.states[number] = loading.state
         self.remove(number)
         return number, loading.applied
+
+    def _latest(self, number: int) -> LoggedState | None:
+        """Return the latest state of a bandit, or None while a large snapshot of it is read in another thread."""
+        if number not in self._reading:
+            snapshot = self._work.latest_snapshot(number)
+            if snapshot is None or len(snapshot.body or "") < LARGE_SNAPSHOT:
+                return self._work.latest(number)
+            self._reading[number] = snapshot, self._thread.submit(read_snapshot, number, snapshot, self._work.store)
+        snapshot, reading = self._reading[number]
+        try:
+            state = reading.result(timeout=STEP_SECONDS)
+        except TimeoutError:
+            return None
+        del self._reading[number]
+        return self._work.checked(number, snapshot, state)
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(cancel_futures=True)
 
     def _compile(self, bandit: Bandit) -> None:
         """Compile a policy, or load its compiled code, here and not at the first decision, which locks the bandit."""

@@ -85,7 +85,9 @@ def source_of(path: Path, options: dict[str, Any]) -> str:
 def _find_or_create(work: UnitOfWork, name: str, asked: api_types.Create, source: str, rows: int) -> LoggedState:
     number = work.find(name)
     if number is None:
-        state, _ = changes.create(work, clean_name(name), asked, {"imported": rows, "imported_from": source})
+        name = clean_name(name)
+        new = changes.prepare(name, asked, {"imported": rows, "imported_from": source})
+        state, _ = changes.create(work, name, asked, new)
         work.store.commit(*work.batch())
         work.clear()
         return state

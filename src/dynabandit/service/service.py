@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,7 +45,7 @@ class Service:
     """What HTTP handlers and pages use: `writer` for the states of bandits and all changes, `read` for the log.
 
     `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. Alerts are sent to
-    the `webhook`. For the other parameters see `Writer`.
+    the `webhook`. Web pages of the `allowed_origins` may decide and reward. For the other parameters see `Writer`.
     """
 
     def __init__(
@@ -60,10 +60,11 @@ class Service:
         key_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
         webhook: Webhook | None = None,
+        allowed_origins: Collection[str] = (),
     ) -> None:
         self.decider_contacts, self.local_states = DeciderContacts(timer), LocalStates[Any]()
         self.metrics = Metrics(self.decider_contacts)
-        self.webhook = webhook
+        self.webhook, self.allowed_origins = webhook, frozenset(allowed_origins)
         self.needs_keys = needs_keys
         self.keyring = Keyring()
         self.rate_limits = RateLimits(timer)

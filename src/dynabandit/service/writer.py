@@ -14,7 +14,7 @@ from dynabandit.service.domain.alerts import raise_alerts
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.decisions import remove_expired_units
 from dynabandit.service.domain.events import POLICY, SHADOW, EventRow
-from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
+from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import (
     DomainError,
     ReplayMismatchError,
@@ -26,6 +26,7 @@ from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.request_queue import Request, RequestQueue, commits
 from dynabandit.service.settling import Settler
+from dynabandit.service.snapshots import SnapshotSaver
 from dynabandit.service.stores.erasing import Eraser
 from dynabandit.service.stores.unit_table import unit_hash
 
@@ -79,7 +80,7 @@ class Writer:
         self.alert_raised = threading.Event()  # since the webhook has looked for alerts
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
-        self.saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
+        self._snapshots = SnapshotSaver(work, self._discard)
 
     # In the event loop's thread
 
@@ -243,8 +244,8 @@ class Writer:
         work.clear()
         for number in by_bandit:
             if number in new_policy and not self._store.shared:
-                self._save_snapshot(number)
-            self._save_snapshot_if_due(number)
+                self._snapshots.save(number)
+            self._snapshots.save_if_due(number)
 
     def _resume_clock(self) -> None:
         """Let the clock continue after the store has worked, unless requests wait for a bandit to be loaded."""
@@ -301,24 +302,6 @@ class Writer:
         self._work.discard()
         self._store.rollback()
 
-    def _save_snapshot_if_due(self, number: int) -> None:
-        state = self._work.states.get(number)
-        if state is None or state.deleted:
-            return
-        saved = self.saved_at.setdefault(number, state.sequence - state.sequence % SNAPSHOT_EVERY)
-        if state.sequence - saved >= SNAPSHOT_EVERY:
-            self._save_snapshot(number)
-
-    def _save_snapshot(self, number: int) -> None:
-        """Save a snapshot; if that fails, only the next start takes longer."""
-        try:
-            snapshot = self._work.snapshot(number)
-            self._store.save_snapshot(number, snapshot)
-            self.saved_at[number] = snapshot.sequence
-        except Exception as error:  # the requests of this batch are committed, and must be answered
-            log.warning("snapshot failed", problem=str(error))
-            self._discard()
-
     def _maintain(self) -> None:
         """Find the decisions that are due, and save the time of the clock now and then."""
         now = self._timer()
@@ -332,6 +315,7 @@ class Writer:
                 self._find_background_work()
                 self._next_search = now + SEARCH_SECONDS
             self._settler.find()
+            self._snapshots.save_encoded()
             problem = None
         except Exception as error:  # this thread must survive every error
             self._discard()
@@ -390,7 +374,7 @@ class Writer:
             self._resume_clock()
         self._serve([request for request in ready if not request.abandoned])
         if applied >= WORTH_A_SNAPSHOT and number in self._work.states:
-            self._save_snapshot(number)
+            self._snapshots.save(number)
 
     def _settle(self, events: int) -> None:
         """Learn and close decisions that are due, after requests with so many events were served."""
@@ -399,13 +383,12 @@ class Writer:
         self._settler.finish(requests)
 
     def _shutdown(self) -> None:
-        """Save a snapshot of every state that changed since its last one, and close the store."""
+        """Save snapshots, and close the store."""
         for request in self._parked:
             request.error = StoreError("the service is stopping")
         self.requests.answer(self._parked)
-        for number, state in list(self._work.states.items()):
-            if not state.deleted and state.sequence > self.saved_at.get(number, 0):
-                self._save_snapshot(number)
+        self._loader.stop()
+        self._snapshots.save_all()
         with contextlib.suppress(StoreError):
             if self.is_prepared:
                 self._store.save_time(self._work.clock.now())

@@ -10,7 +10,7 @@ from dynabandit.environments.delays import Delay, delay as make_delay
 from dynabandit.policies import Policy, check_fit, policy as make_policy, resolved
 from dynabandit.results import Simulation
 from dynabandit.simulation import cpu as on_threads
-from dynabandit.simulation.backends import check_backend, cores, takes_gpu
+from dynabandit.simulation.backends import check_backend, cores, needs_cpu, takes_gpu
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
 from dynabandit.validation import integer, unknown
@@ -146,6 +146,7 @@ def compare(
     request = Request(env, named, horizon, stream(seed, first_replication), marks, _progress(progress), delay)
     kept_steps, dtype = horizon if keep else 0, env.reward_functions.dtype
     records = {label: empty_record(marks, replications, kept_steps, dtype) for label in named}
+    backend = "cpu" if needs_cpu(named.values()) else backend
     if takes_gpu(backend, replications * horizon * env.arms * len(named)):
         from dynabandit.simulation.cuda import launch
 

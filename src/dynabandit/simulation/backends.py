@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from dynabandit.environments import Environment
 from dynabandit.policies import Policy
@@ -45,6 +45,9 @@ def check_backend(
     >>> check_backend("cuda", "single", db.environment("case-1"), {"ucb": db.policy("ucb")}, horizon=100)
     """
     check_names(backend, precision)
+    for label, policy in policies.items():
+        if backend == "cuda" and policy.functions.in_python:
+            raise ValueError(f"policy {label!r} is in plain Python, which needs backend='cpu' or 'auto', got 'cuda'")
     if environment.arms > LARGEST_ARMS:
         raise ValueError(f"arms must be at most {LARGEST_ARMS}, got {environment.arms}")
     if precision == "double":
@@ -62,6 +65,11 @@ def check_backend(
 def in_single(policy: Policy, precision: str) -> bool:
     """Whether a policy runs in single precision."""
     return precision == "single" or (precision == "mixed" and not policy.needs_double)
+
+
+def needs_cpu(policies: Iterable[Policy]) -> bool:
+    """Whether one of the policies is in plain Python, so that ``"auto"`` means the CPU."""
+    return any(policy.functions.in_python for policy in policies)
 
 
 def is_large(arm_steps: int) -> bool:

@@ -19,8 +19,9 @@ from dynabandit.environments.delays import NO_DELAY
 from dynabandit.environments.reward_laws import BERNOULLI, Bernoulli, RewardFunctions
 from dynabandit.policies import Policy
 from dynabandit.policies.argmax_tree import new_trees
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, compiled_for
 from dynabandit.policies.choose_arm import Workspace, is_pruned, make_choose, make_count_choices, new_workspace
+from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.policies.pending_plays import UNKNOWN_STEP, begin_play, end_play
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_play
@@ -30,12 +31,15 @@ def play(
     functions: PolicyFunctions, arms: int, law: RewardFunctions = Bernoulli.functions, *, delayed: bool = False
 ) -> Callable[..., None]:
     """Return the compiled `make_play` of a policy; numbers of arms with the same method share it."""
-    return _play(functions, law, functions.posterior is not None and is_pruned(arms), delayed)
+    in_tree = uses_draw_tree(functions, arms)
+    return _play(functions, law, functions.posterior is not None and is_pruned(arms), delayed, in_tree)
 
 
 @functools.cache
-def _play(functions: PolicyFunctions, law: RewardFunctions, pruned: bool, delayed: bool) -> Callable[..., None]:
-    return compiled(make_play(functions, law, pruned=pruned, delayed=delayed))
+def _play(
+    functions: PolicyFunctions, law: RewardFunctions, pruned: bool, delayed: bool, in_tree: bool
+) -> Callable[..., None]:
+    return compiled_for(functions, make_play(functions, law, pruned=pruned, delayed=delayed, in_tree=in_tree))
 
 
 def signed_seed(seed: int) -> int:
@@ -66,7 +70,7 @@ def choose(functions: PolicyFunctions) -> Callable[..., int]:
         space = Workspace(scratch, scratch, table, table[:0])
         return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
 
-    return compiled(choose)
+    return compiled_for(functions, choose)
 
 
 @functools.cache
@@ -78,7 +82,7 @@ def choose_in_context(functions: PolicyFunctions) -> Callable[..., int]:
     def choose(state: PolicyState, number: int, params: np.ndarray, space: Workspace, seed: int) -> int:
         return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
 
-    return compiled(choose)
+    return compiled_for(functions, choose)
 
 
 @functools.cache
@@ -98,13 +102,13 @@ def choose_many(functions: PolicyFunctions) -> Callable[..., None]:
             arms[i] = decide(state, first + i, values, space, random)
             begin_play(state, arms[i], first + i)
 
-    return compiled(choose_many)
+    return compiled_for(functions, choose_many)
 
 
 @functools.cache
 def count_choices(functions: PolicyFunctions) -> Callable[..., None]:
     """Return the compiled `make_count_choices` of a policy."""
-    return compiled(make_count_choices(make_choose(functions)))
+    return compiled_for(functions, make_count_choices(make_choose(functions)))
 
 
 @functools.cache
@@ -126,7 +130,7 @@ def learn(functions: PolicyFunctions) -> Callable[..., None]:
         state = PolicyState(memory, shared, played[0], played[1], None)
         update(state, arm, Reward(value, decided_at, arrived_at, None), read_params(params))
 
-    return compiled(learn)
+    return compiled_for(functions, learn)
 
 
 @functools.cache
@@ -138,7 +142,7 @@ def learn_in_context(functions: PolicyFunctions) -> Callable[..., None]:
     def learn(state: PolicyState, arm: int, reward: Reward, params: np.ndarray) -> None:
         update(state, arm, reward, read_params(params))
 
-    return compiled(learn)
+    return compiled_for(functions, learn)
 
 
 def make_learn_pending(functions: PolicyFunctions) -> Callable[..., None]:
@@ -179,7 +183,7 @@ def learn_many(functions: PolicyFunctions) -> Callable[..., None]:
             own = features[i] if contextual else None
             update(state, arms[i], Reward(values[i], decided_at[i], arrived_at[i], own), params)
 
-    return compiled(learn_many)
+    return compiled_for(functions, learn_many)
 
 
 @functools.cache

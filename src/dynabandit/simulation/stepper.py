@@ -15,6 +15,7 @@ from dynabandit.environments.reward_laws import Bernoulli, RewardFunctions, Rewa
 from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
+from dynabandit.policies.draw_tree import make_draw_tree
 from dynabandit.policies.pending_plays import begin_play, end_play
 from dynabandit.simulation import in_flight
 from dynabandit.simulation.in_flight import InFlight
@@ -143,12 +144,15 @@ def make_play(
     *,
     pruned: bool | None = None,
     delayed: bool = False,
+    in_tree: bool = False,
 ) -> Callable[..., None]:
     """Return play(replications, record, paths, block, space, delays, random), for one replication after the other.
 
     `random` belongs to the first replication; `space.tree` has a tree for each of them.
     """
-    play_replication = make_play_replication(functions, SINGLE_LANE, law, pruned=pruned, delayed=delayed)
+    play_replication = make_play_replication(
+        functions, SINGLE_LANE, law, pruned=pruned, delayed=delayed, in_tree=in_tree
+    )
 
     @kernel
     def play(
@@ -167,13 +171,15 @@ def make_play(
     return play
 
 
-def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, delayed: bool) -> Callable[..., None]:
+def make_observe(
+    functions: PolicyFunctions, update: Callable[..., None], *, delayed: bool, stores: bool
+) -> Callable[..., None]:
     """Return observe(state, arm, value, step, params, flight, stored): what follows from a play and its reward.
 
     The reward is learned at once, or sent, and then all rewards that arrive at this step are learned in the order of
-    their decisions. A static index, which `update` stores, changes with the play and with each reward.
+    their decisions. What `update` stores, if the policy `stores` something, changes with the play and with each reward.
     """
-    learn_now, learn, static = make_learn(functions), functions.learn, functions.static_index
+    learn_now, learn = make_learn(functions), functions.learn
     contextual = functions.contextual
 
     @inlined_kernel
@@ -182,7 +188,7 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
     ) -> None:
         features = step.features[row_of(step.features, arm)] if contextual else None
         learn_now(state, arm, Reward(value, step.number, step.number, features), params)
-        if static:
+        if stores:
             update(stored, state, arm, step, params)
 
     @inlined_kernel
@@ -191,7 +197,7 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
     ) -> None:
         number = step.number
         begin_play(state, arm, number)
-        if static:
+        if stores:
             update(stored, state, arm, step, params)
         in_flight.send(flight, arm, value, number, step.random)
         if contextual:
@@ -205,7 +211,7 @@ def make_observe(functions: PolicyFunctions, update: Callable[..., None], *, del
                     end_play(state, rewarded, decided)
                 features = flight.queue[in_flight.ROWS :, place] if contextual else None
                 learn(state, rewarded, Reward(flight.queue[in_flight.VALUE, place], decided, number, features), params)
-                if static:
+                if stores:
                     update(stored, state, rewarded, step, params)
             place = in_flight.take(flight, number)
 
@@ -219,19 +225,24 @@ def make_play_replication(
     *,
     pruned: bool | None,
     delayed: bool,
+    in_tree: bool = False,
 ) -> Callable[..., None]:
     """Return play_replication(replications, record, paths, block, space, delays, row, random), for one row.
 
     A static index is stored: with a single lane in a tree, else in the first row of the scratch, which is filled at the
-    start of every block.
+    start of every block. With `in_tree`, draws are made from a draw tree.
     """
     static, single = functions.static_index, lanes is SINGLE_LANE
-    choose = make_choose(functions, lanes, pruned=pruned, scored=static)
-    fill, update = (
-        (make_fill_tree(functions), make_update_tree(functions)) if single else make_score_row(functions, lanes)
-    )
+    choose = make_choose(functions, lanes, pruned=pruned, scored=static, in_tree=in_tree)
+    stores, in_scratch = static or in_tree, static and not single
+    if in_tree:
+        fill, update, _ = make_draw_tree(functions)
+    elif single:
+        fill, update = make_fill_tree(functions), make_update_tree(functions)
+    else:
+        fill, update = make_score_row(functions, lanes)
     contextual = functions.contextual
-    observe = make_observe(functions, update, delayed=delayed)
+    observe = make_observe(functions, update, delayed=delayed, stores=stores)
     state_of = make_state_of(delayed=delayed, contextual=contextual)
     reveal, read_params = functions.reveal, vector_reader(functions.params)
     draw, expected, read_law = law.draw, law.expected, vector_reader(law.params)
@@ -270,7 +281,7 @@ def make_play_replication(
             step = Step(number, arms, 0.0, features, space.table, random)
             arm = round_robin_arm(arms, number, block.burn_in)
             if arm < 0:
-                if static and (number == block.burn_in * arms + 1 or (offset == 0 and not single)):
+                if stores and (number == block.burn_in * arms + 1 or (offset == 0 and in_scratch)):
                     fill(stored, state, step, params)
                 arm = choose(state, number, params, own, random)
             sync()

@@ -44,10 +44,10 @@ def _report_violation(work: UnitOfWork, state: LoggedState, metric: str, column:
     """Pause an arm, unless no other one could be chosen then, and raise the alert."""
     bandit, guardrails = state.bandit, state.monitoring.guardrails
     name, rule = bandit.names[column], guardrails.rules[metric]
-    available = bandit.available_columns()
-    is_last = available == [column]
+    is_available = bandit.is_available(column)
+    is_last = is_available and len(bandit.available_columns()) == 1
     mean, count = guardrails.mean(metric, column), guardrails.count(metric, column)
-    if column in available and not is_last:
+    if is_available and not is_last:
         _append(work, state, ARM, {"arm": name, "paused": True, "guardrail": metric})
     body = {"alert": GUARDRAIL, "arm": name, "metric": metric, "mean": mean, "bound": rule.bound}
     body |= {"direction": rule.direction, "count": count, "paused": not is_last}

@@ -144,6 +144,14 @@ class LoggedState:
         self._apply(event)
         return event
 
+    def create(self, now: float, wall: float, text: str, body: dict[str, Any], bandit: Bandit) -> EventRow:
+        """Begin with a bandit that was made from the body of this first event, and return the event."""
+        event = EventRow(self.number, 1, CREATE, None, None, None, None, now, wall, None, text)
+        self._bandit = bandit
+        self._note_change(event, body)
+        self._advance(event)
+        return event
+
     def adopt_rules(self, now: float, wall: float) -> EventRow:
         """Let the same policy, with what it has learned, decide by the rules of this release; return the event."""
         policy = self.bandit.policy
@@ -215,7 +223,10 @@ class LoggedState:
         if event.kind not in KINDS["change"]:
             raise self._mismatch(event, f"unknown kind {event.kind!r}")
         self._bandit, self.shadow = apply_change(self._bandit, self.shadow, event, self.learner, self._log)
-        body = json.loads(event.body or "{}")
+        self._note_change(event, json.loads(event.body or "{}"))
+
+    def _note_change(self, event: EventRow, body: dict[str, Any]) -> None:
+        """Apply a change to all but the policies."""
         if event.kind in (CREATE, POLICY):
             self.rules = rules_of(body)
         if event.kind == CREATE:
@@ -337,7 +348,7 @@ class LoggedState:
         other = copy.copy(self)
         other._bandit, other.learner = self.bandit.copy(), copy.copy(self.learner)
         other.open, other.deciders, other.monitoring = OpenDecisions(), Deciders(self.deciders), self.monitoring.copy()
-        other.deferred = self.deferred.copy()
+        other.deferred, other.settling = self.deferred.copy(), copy.deepcopy(self.settling)
         other.shadow = None if self.shadow is None else self.shadow.copy()
         return other
 

@@ -4,16 +4,17 @@ import json
 import math
 import secrets
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from dynabandit.bandit import Bandit
 from dynabandit.bandit.contexts import make_contexts
 from dynabandit.policies import AUTO, resolved
 from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.domain.applied_changes import change_arm as change_arm_of, new_bandit
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
-from dynabandit.service.domain.events import ARM, CREATE, DELETE, GUARDRAILS
+from dynabandit.service.domain.events import ARM, DELETE, GUARDRAILS
 from dynabandit.service.domain.guardrails import MAX_TESTS, read_guardrails
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import LogStart, read_start
@@ -29,37 +30,68 @@ NEW_FIELDS = ("rewards", "features", "arm_features", "sticky_for", "holdout", "g
 EARLIER_DEFAULT = "aff-ots"  # of release 0.1.0
 
 
+class NewBandit(NamedTuple):
+    """What is needed to create a bandit."""
+
+    text: str  # the body of its first event
+    body: dict[str, Any]  # the same
+    bandit: Bandit
+
+
 def create(
-    work: UnitOfWork, name: str, asked: api_types.Create, imported: Mapping[str, Any] = {}
+    work: UnitOfWork, name: str, asked: api_types.Create, prepared: NewBandit | InvalidValueError | None = None
 ) -> tuple[LoggedState, bool]:
     """Return a bandit and whether it was created now: the same body again gives the one that exists.
 
-    `imported` says what its first decisions are imported from.
+    `prepared` is what `prepare` returned or raised in another thread, which saves time here.
     """
-    body = {"name": name, **msgspec.to_builtins(asked), "learn": asked.learn or default_rule(asked)}
-    for field in NEW_FIELDS:  # as in the logs of earlier releases
-        if body[field] is None:
-            del body[field]
     number = work.find(name)
     if number is not None:
-        state = work.named(name)  # raises where there is no log to compare with
-        first = work.store.events(number, 0, 1)
-        if not first:
-            raise WriteConflictError(f"bandit {name!r} was erased meanwhile")
-        there = json.loads(first[0].body or "{}")
-        for field in ("rules", "imported", "imported_from"):
-            there.pop(field, None)
-        there.setdefault("learn", AT_ONCE)
-        if there.pop("auto", there["policy"] == EARLIER_DEFAULT) and asked.policy == AUTO:
-            there["policy"] = AUTO
-        if asked.learn is None:  # an earlier release had another default
-            body["learn"] = there["learn"]
-        if there.pop("drawn"):
-            there["seed"] = None
-        if there != body:
-            other = ", ".join(key for key in {**body, **there} if there.get(key) != body.get(key))
-            raise ConflictError(f"bandit {name!r} is there already, created from another body: other {other}")
-        return state, False
+        return _existing(work, name, number, asked), False
+    if isinstance(prepared, InvalidValueError):
+        raise prepared
+    new = prepared or prepare(name, asked)
+    state = LoggedState(secrets.randbits(ID_BITS), work.store)
+    work.events.append(state.create(work.clock.now(), work.clock.wall(), *new))
+    work.created.append((state.number, name))
+    work.states[state.number], work.names[name] = state, state.number
+    return state, True
+
+
+def _body(name: str, asked: api_types.Create) -> dict[str, Any]:
+    """Return the body of a request without the fields that it does not use, as in the logs of earlier releases."""
+    body = {"name": name, **msgspec.to_builtins(asked), "learn": asked.learn or default_rule(asked)}
+    return {field: value for field, value in body.items() if value is not None or field not in NEW_FIELDS}
+
+
+def _existing(work: UnitOfWork, name: str, number: int, asked: api_types.Create) -> LoggedState:
+    """Return the bandit that exists, or raise an error if it was created from another body."""
+    body, state = _body(name, asked), work.named(name)  # raises where there is no log to compare with
+    first = work.store.events(number, 0, 1)
+    if not first:
+        raise WriteConflictError(f"bandit {name!r} was erased meanwhile")
+    there = msgspec.json.decode(first[0].body or "{}")
+    for field in ("rules", "imported", "imported_from"):
+        there.pop(field, None)
+    there.setdefault("learn", AT_ONCE)
+    if there.pop("auto", there["policy"] == EARLIER_DEFAULT) and asked.policy == AUTO:
+        there["policy"] = AUTO
+    if asked.learn is None:  # an earlier release had another default
+        body["learn"] = there["learn"]
+    if there.pop("drawn"):
+        there["seed"] = None
+    if there != body:
+        other = ", ".join(key for key in {**body, **there} if there.get(key) != body.get(key))
+        raise ConflictError(f"bandit {name!r} is there already, created from another body: other {other}")
+    return state
+
+
+def prepare(name: str, asked: api_types.Create, imported: Mapping[str, Any] = {}) -> NewBandit:
+    """Return a new bandit, or raise `InvalidValueError`; with many arms this takes a while, in any thread.
+
+    `imported` says what its first decisions are imported from.
+    """
+    body = _body(name, asked)
     body["auto"] = asked.policy == AUTO  # the policy itself is recorded: a later release may recommend another one
     body["policy"] = recommended_for(asked)
     body["drawn"] = body["seed"] is None
@@ -74,6 +106,8 @@ def create(
     try:
         contexts = make_contexts(asked.features, asked.arm_features, asked.arms)
         check_size(body["policy"], body["parameters"], len(body["arms"]), None if contexts is None else contexts.shape)
+        text = json.dumps(body)
+        body = json.loads(text)  # as a replay reads it
         bandit = new_bandit(body)
         if asked.default_reward is not None:
             bandit.rewards.check(asked.default_reward, "default_reward")
@@ -82,11 +116,7 @@ def create(
         check_guardrails(asked.guardrails or {}, len(asked.arms))
     except (TypeError, ValueError) as error:
         raise InvalidValueError(str(error)) from None
-    state = LoggedState(secrets.randbits(ID_BITS), work.store)
-    work.events.append(state.append(CREATE, work.clock.now(), work.clock.wall(), body=json.dumps(body)))
-    work.created.append((state.number, name))
-    work.states[state.number], work.names[name] = state, state.number
-    return state, True
+    return NewBandit(text, body, bandit)
 
 
 def recommended_for(asked: api_types.Create) -> str:

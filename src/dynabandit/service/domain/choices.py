@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dynabandit.bandit import Bandit
+from dynabandit.bandit.decision_making import ColumnProbabilities
 from dynabandit.service.domain.decision_details import DecisionDetails
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
 
@@ -17,8 +20,9 @@ def ranked_columns(
         held = holdout.column(bandit, number, unit, among)
     if held is None:
         return bandit.ranked_columns(places, context, among), False
-    left = [column for column in bandit.available_columns(among) if column != held]
-    return [held, *(bandit.ranked_columns(places - 1, context, left) if places > 1 and left else ())], True
+    available = bandit.available_columns(among)
+    left = available[available != held]
+    return [held, *(bandit.ranked_columns(places - 1, context, left) if places > 1 and len(left) else ())], True
 
 
 def place_propensities(
@@ -26,7 +30,7 @@ def place_propensities(
     holdout: Holdout | None,
     asked: DecisionDetails,
     columns: Sequence[int],
-    first: dict[str, float] | None,
+    first: ColumnProbabilities | None,
 ) -> list[float] | None:
     """Return the probability of each column of a ranking among those left, or None if it is not known exactly.
 
@@ -38,20 +42,21 @@ def place_propensities(
     for place, column in enumerate(columns):
         probabilities = first
         if place > 0:
-            left = [one for one in bandit.available_columns(asked.among) if one not in columns[:place]]
-            probabilities = bandit.exact_propensities(asked.context, left)
+            available = bandit.available_columns(asked.among)
+            left = available[~np.isin(available, columns[:place])]
+            probabilities = bandit.exact_probabilities(asked.context, left)
         if probabilities is None:
             return None
-        found.append(probabilities.get(bandit.names[column], 0.0))
+        found.append(probabilities.of(column))
     if holdout is not None:
         found[0] = holdout.marginal(found[0], columns[0], bandit, asked.among)
     return found
 
 
-def first_propensities(bandit: Bandit, holdout: Holdout | None, asked: DecisionDetails) -> dict[str, float] | None:
-    """Return the probability with which the policy chooses each arm first, or None if it is not known."""
+def first_propensities(bandit: Bandit, holdout: Holdout | None, asked: DecisionDetails) -> ColumnProbabilities | None:
+    """Return the probability with which the policy chooses each column first, or None if it is not known."""
     if asked.propensities is None or asked.among is None:
-        return bandit.exact_propensities(asked.context, asked.among)
+        return bandit.exact_probabilities(asked.context, asked.among)
     if holdout is not None:  # those that were computed before are of the policy and the holdout together
         return None
-    return {bandit.names[column]: one for column, one in zip(asked.among, asked.propensities, strict=True)}
+    return ColumnProbabilities(np.array(asked.among), np.array(asked.propensities))

@@ -80,7 +80,8 @@ def _assignment(work: UnitOfWork, state: LoggedState, asked: DecisionDetails) ->
     latest = work.find_unit(state.number, asked.unit)
     if latest is None or work.now(state) - latest.time >= sticky_for:
         return None
-    return latest if latest.arm in state.bandit.available_columns(asked.among) else None
+    is_asked = asked.among is None or latest.arm in asked.among
+    return latest if is_asked and state.bandit.is_available(latest.arm) else None
 
 
 def is_uncounted(work: UnitOfWork, state: LoggedState, unit: str | None, among: Sequence[int] | None = None) -> bool:
@@ -142,7 +143,7 @@ def make_decisions(
     bandit, arms = state.bandit, len(state.bandit.names)
     _check_work(arms, count, places, details.context)
     now, wall = work.now(state), work.clock.wall()
-    if state.rules < RULES and bandit.available_columns():
+    if state.rules < RULES and len(bandit.available_columns()) > 0:
         work.events.append(state.adopt_rules(now, wall))
     details = msgspec.structs.replace(details, uncounted=is_uncounted(work, state, details.unit, details.among))
     first = msgspec.structs.replace(details, count=count) if count > 1 and key is not None else details
@@ -151,7 +152,7 @@ def make_decisions(
         check_size(details.context)
         events = [state.decide(now, wall, key, first, places)]
     except (TypeError, ValueError) as error:  # nothing has changed yet
-        if not bandit.available_columns(details.among):
+        if len(bandit.available_columns(details.among)) == 0:
             raise ConflictError(str(error)) from None
         raise InvalidValueError(about_context(str(error))) from None
     events += [state.decide(now, wall, None, details, places) for _ in range(count - 1)]

@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from dynabandit.bandit import Bandit
 
 HASH_BYTES = 8
@@ -24,25 +26,27 @@ class Holdout(NamedTuple):
         group, place = _hashes(number, unit)
         if group >= self.share:
             return None
-        names, columns = bandit.names, bandit.available_columns(among)
+        columns = self._columns(bandit, among)
+        return int(columns[int(place * len(columns))]) if len(columns) else None
+
+    def _columns(self, bandit: Bandit, among: Sequence[int] | None) -> np.ndarray:
+        """Return the columns that units of the holdout can get now: that of the control arm, or all."""
+        columns = bandit.available_columns(among)
         if self.control is None:
-            return columns[int(place * len(columns))] if columns else None
-        return next((column for column in columns if names[column] == self.control), None)
+            return columns
+        control = bandit.column(self.control) if self.control in bandit.active else -1
+        return columns[columns == control]
 
     def is_possible(self, bandit: Bandit, among: Sequence[int] | None = None) -> bool:
         """Return whether there is a holdout now: its arm, or any arm, can be chosen."""
-        names, columns = bandit.names, bandit.available_columns(among)
-        return bool(columns) if self.control is None else any(names[column] == self.control for column in columns)
+        return len(self._columns(bandit, among)) > 0
 
     def marginal(self, probability: float, column: int, bandit: Bandit, among: Sequence[int] | None = None) -> float:
         """Return the probability of a column over all units, given the probability with which the policy chooses it."""
-        columns = bandit.available_columns(among)
-        if self.control is None:
-            held = 1.0 / len(columns)
-        elif not self.is_possible(bandit, among):
+        columns = self._columns(bandit, among)
+        if len(columns) == 0:
             return probability  # there is no holdout while its arm cannot be chosen
-        else:
-            held = float(bandit.names[column] == self.control)
+        held = float((columns == column).sum() / len(columns))
         return self.share * held + (1.0 - self.share) * probability
 
 

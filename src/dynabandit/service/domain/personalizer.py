@@ -100,10 +100,10 @@ def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tupl
 def _probabilities(state: LoggedState, context: Context | None, among: list[int]) -> list[float] | None:
     """Return the probability with which each arm is chosen, or None if it is not known exactly."""
     bandit, holdout = state.bandit, state.settings.holdout
-    known = bandit.exact_propensities(context, among) if bandit.available_columns(among) else None
+    known = bandit.exact_probabilities(context, among) if len(bandit.available_columns(among)) else None
     if known is None:
         return None
-    found = [known.get(bandit.names[column], 0.0) for column in among]
+    found = [known.of(column) for column in among]
     return (
         found
         if holdout is None

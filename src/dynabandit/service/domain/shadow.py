@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynabandit.bandit import Bandit
+from dynabandit.bandit.decision_making import ColumnProbabilities
 from dynabandit.service.domain.decision_details import DecisionDetails, ShadowChoice, read_details
 from dynabandit.service.domain.learning import Observation, teach
 from dynabandit.stats.policy_comparison import Comparison, ComparisonSums, add_reward, compare_policies, is_covered
@@ -27,15 +28,15 @@ class Shadow:
         self.agreed = 0
         self.sums = ComparisonSums()
 
-    def choose(self, decided: DecisionDetails, propensities: Mapping[str, float] | None = None) -> ShadowChoice | None:
+    def choose(self, decided: DecisionDetails, propensities: ColumnProbabilities | None = None) -> ShadowChoice | None:
         """Return what the shadow would choose now, and the probability with which the policy chooses that.
 
         Returns None for the holdout, and for the decision of a local decider when no arm can be chosen any more.
         """
-        if decided.holdout or not self.bandit.available_columns(decided.among):
+        if decided.holdout or len(self.bandit.available_columns(decided.among)) == 0:
             return None
         [column] = self.bandit.ranked_columns(1, decided.context, decided.among)
-        known = None if propensities is None else propensities.get(self.bandit.names[column], 0.0)
+        known = None if propensities is None else propensities.of(column)
         return ShadowChoice(column, known)
 
     def see(self, column: int, details: DecisionDetails) -> None:

@@ -108,12 +108,24 @@ class UnitOfWork:
 
     def latest(self, number: int) -> LoggedState:
         """Return the state in memory or the one of the latest snapshot, whichever is quicker to bring up to date."""
+        snapshot = self.latest_snapshot(number)
+        if snapshot is not None:
+            return self.checked(number, snapshot, read_snapshot(number, snapshot, self.store))
+        return self.states.get(number) or state_at_start(self.store, number)
+
+    def latest_snapshot(self, number: int) -> Snapshot | None:
+        """Return the latest snapshot, if it is quicker to bring up to date than the state in memory."""
         state = self.states.get(number)
         if state is not None:
-            return self.restore(number, state.sequence + FEW_EVENTS) or state
+            return self._snapshot_since(number, state.sequence + FEW_EVENTS)
         # A replica that was behind may have saved an older snapshot than the start of a compacted log
-        restored = self.restore(number, read_start(self.store, number).sequence)
-        return restored or state_at_start(self.store, number)
+        return self._snapshot_since(number, read_start(self.store, number).sequence)
+
+    def _snapshot_since(self, number: int, sequence: int) -> Snapshot | None:
+        """Return the latest snapshot, if it is at least as recent as an event and of this version."""
+        snapshot = self.store.snapshot(number, sequence)
+        is_usable = snapshot is not None and snapshot.body and snapshot.state_hash.startswith(HASH_PREFIX)
+        return snapshot if is_usable else None
 
     def was_compacted(self, state: LoggedState) -> bool:
         """Whether events that a state has not seen were removed from the log."""
@@ -123,15 +135,12 @@ class UnitOfWork:
 
     def restore(self, number: int, sequence: int) -> LoggedState | None:
         """Return the state of the latest snapshot, if it is at least as recent as an event and of this version."""
-        snapshot = self.store.snapshot(number, sequence)
-        if snapshot is None or snapshot.body is None or not snapshot.state_hash.startswith(HASH_PREFIX):
-            return None
-        try:
-            state = LoggedState.from_json(number, snapshot.body, self.store)
-            is_whole = state.saved_hash == snapshot.state_hash
-        except DAMAGE:
-            is_whole = False
-        if not is_whole:
+        snapshot = self._snapshot_since(number, sequence)
+        return None if snapshot is None else self.checked(number, snapshot, read_snapshot(number, snapshot, self.store))
+
+    def checked(self, number: int, snapshot: Snapshot, state: LoggedState | None) -> LoggedState:
+        """Return the state that was read from a snapshot, or raise an error if that was damaged."""
+        if state is None:
             problem = "the snapshot does not have its own hash"
             raise ReplayMismatchError(self.store.name_of(number), snapshot.sequence, problem)
         return state
@@ -176,12 +185,25 @@ class UnitOfWork:
 
     def snapshot(self, number: int) -> Snapshot:
         """Return a snapshot of a state."""
-        state = self.state(number)
-        return Snapshot(state.sequence, state.saved_hash, state.to_json())
+        return snapshot_of(self.state(number))
 
     def now(self, state: LoggedState) -> float:
         """Return the time of the next event of a bandit; within a log, time never goes back."""
         return max(self.clock.now(), state.time)
+
+
+def snapshot_of(state: LoggedState) -> Snapshot:
+    """Return a snapshot of a state; for any thread, if no other one changes the state."""
+    return Snapshot(state.sequence, state.saved_hash, state.to_json())
+
+
+def read_snapshot(number: int, snapshot: Snapshot, log: Store) -> LoggedState | None:
+    """Return the state of a snapshot, or None if it is damaged; it reads later events from `log`. For any thread."""
+    try:
+        state = LoggedState.from_json(number, snapshot.body or "", log)
+        return state if state.saved_hash == snapshot.state_hash else None
+    except DAMAGE:
+        return None
 
 
 class CatchUp:

@@ -25,7 +25,7 @@ from dynabandit.service.http.requests import (
     new_name,
     path_name,
 )
-from dynabandit.service.http.responses import LimitedStream, bandit_view
+from dynabandit.service.http.responses import LimitedStream, bandit_view, encoded_view
 from dynabandit.service.http.status_codes import DAMAGED, STATUSES, ApiError, damage_problem
 from dynabandit.service.request_queue import MAX_LOCKED_BANDITS
 from dynabandit.service.service import Service
@@ -150,24 +150,43 @@ def no_decision(decision: str) -> str:
 
 async def create(service: Service, request: Request, body: api_types.Create) -> Result:
     """PUT /v1/bandits/{name}."""
-    body.arms = [new_name(arm, "an arm's name") for arm in body.arms]
+    await _with_arms(len(body.arms), lambda: _check_arms(body))
     name, namespace = new_name(path_name(request, "name"), "name"), namespace_of(request)
     if not in_namespace(name, namespace):
         raise ApiError(403, f"with this key, the name of a bandit must begin with {f'{namespace}/'!r}, got {name!r}")
-    if body.arm_features is not None:
-        body.arm_features = {new_name(arm, "an arm's name"): own for arm, own in body.arm_features.items()}
     if body.holdout is not None and body.holdout.control is not None:
         body.holdout.control = checked_name(body.holdout.control, "holdout.control")
     policy = changes.recommended_for(body)
     await policy_change.compile_before_use(service, policy, body.parameters, len(body.arms))
+    prepared = None if len(body.arms) < MANY_ARMS else await asyncio.to_thread(_prepared, name, body)
 
     def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], bool]:
-        state, created = changes.create(work, name, body)
+        state, created = changes.create(work, name, body, prepared)
         return bandit_view(state, service.decider_contacts), created
 
     view, created = await service.writer.submit(run, name=name, alone=True, priority=True)
-    content = view() if len(body.arms) < MANY_ARMS else await asyncio.to_thread(view)
+    content = await _with_arms(len(body.arms), lambda: encoded_view(view()))
     return Result(content, 201 if created else 200, changed=created)
+
+
+async def _with_arms(count: int, function: Callable[[], Content]) -> Content:
+    """Return the result of a function that takes a while with so many arms: it is then run in a thread."""
+    return function() if count < MANY_ARMS else await asyncio.to_thread(function)
+
+
+def _check_arms(body: api_types.Create) -> None:
+    """Write the names of arms as they are stored, or raise an error."""
+    body.arms = [new_name(arm, "an arm's name") for arm in body.arms]
+    if body.arm_features is not None:
+        body.arm_features = {new_name(arm, "an arm's name"): own for arm, own in body.arm_features.items()}
+
+
+def _prepared(name: str, body: api_types.Create) -> changes.NewBandit | InvalidValueError:
+    """Return a new bandit, or the error that its body deserves unless the bandit exists already."""
+    try:
+        return changes.prepare(name, body)
+    except InvalidValueError as error:
+        return error
 
 
 async def get_bandit(service: Service, request: Request, _: None) -> Result:
@@ -183,7 +202,7 @@ async def get_bandit(service: Service, request: Request, _: None) -> Result:
         return Result(view())
     with service.large_states.reserve():  # before a copy is made
         view = await service.writer.submit(lambda work: bandit_view(work.named(name), contacts), name=name)
-        return Result(await service.large_states.run(lambda store, check: view()))
+        return Result(await service.large_states.run(lambda store, check: encoded_view(view())))
 
 
 async def list_bandits(service: Service, request: Request, query: QueryValues) -> Result:

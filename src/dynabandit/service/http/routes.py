@@ -5,7 +5,7 @@ import contextlib
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from starlette.applications import Starlette
@@ -18,6 +18,7 @@ from dynabandit.service import api_types as api, local_types, monitoring_types a
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
 from dynabandit.service.http import handlers, local_handlers, monitoring_handlers, personalizer
+from dynabandit.service.http.cross_origin import add_origin, allowed_origin, preflight_response
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
@@ -99,6 +100,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 DOCUMENT = document(ENDPOINTS)
 
 
+class Resource(NamedTuple):
+    """A path: its pattern, the function that serves each method, and the methods that other origins may use."""
+
+    pattern: re.Pattern[str]
+    methods: dict[str, Serve]
+    cross_origin: tuple[str, ...]
+
+
 class Instrumentation(Protocol):
     """What records requests; see `http/telemetry.py`."""
 
@@ -131,7 +140,7 @@ def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGI
         if telemetry is not None:
             await asyncio.to_thread(telemetry.stop)
 
-    endpoints = _bind_endpoints(service, telemetry)
+    resources = _bind_endpoints(service, telemetry)
     routes = web.routes(service, follower, workers)
     pages = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
     pages.router.redirect_slashes = False
@@ -142,17 +151,23 @@ def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGI
             return
         # Starlette's router decodes the path first, so that an encoded slash in a name would split it
         path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
-        matches = ((found, methods) for pattern, methods in endpoints if (found := pattern.fullmatch(path)))
-        matched, methods = next(matches, (None, {}))
-        if matched is None:
+        matches = ((found, resource) for resource in resources if (found := resource.pattern.fullmatch(path)))
+        matched, resource = next(matches, (None, None))
+        if matched is None or resource is None:
             await pages(scope, receive, send)
             return
+        origin = allowed_origin(scope, service.allowed_origins) if resource.cross_origin else None
+        if origin is not None:
+            send = add_origin(send, origin)
+            if scope["method"] == "OPTIONS":
+                await preflight_response(resource.cross_origin)(scope, receive, send)
+                return
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        if method not in methods:
-            await _method_response(scope["method"], methods)(scope, receive, send)
+        if method not in resource.methods:
+            await _method_response(scope["method"], resource.methods)(scope, receive, send)
             return
         scope["path_params"] = matched.groupdict()
-        response = await methods[method](Request(scope, receive))
+        response = await resource.methods[method](Request(scope, receive))
         response = add_headers(response, scope["method"], HEADERS)
         with contextlib.suppress(StreamInterruptedError):  # the server then closes the connection
             await response(scope, receive, send)
@@ -175,15 +190,16 @@ async def _not_allowed(request: Request, error: Exception) -> Response:
     return _method_response(request.method, methods)
 
 
-def _bind_endpoints(
-    service: Service, telemetry: Instrumentation | None
-) -> list[tuple[re.Pattern[str], dict[str, Serve]]]:
-    """Return a pattern for each path, and the function that serves each of its methods."""
-    pacer, found = RefusalPacer(), dict[str, dict[str, Serve]]()
+def _bind_endpoints(service: Service, telemetry: Instrumentation | None) -> list[Resource]:
+    """Return the resource of each path."""
+    pacer, found = RefusalPacer(), dict[str, Resource]()
     for one in ENDPOINTS:
         serve = _bind(service, pacer, one)
-        found.setdefault(one.path, {})[one.method] = serve if telemetry is None else telemetry.wrap(one, serve)
-    return [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), methods) for path, methods in found.items()]
+        if one.path not in found:
+            shared = tuple(each.method for each in ENDPOINTS if each.path == one.path and each.permission == "decide")
+            found[one.path] = Resource(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", one.path)), {}, shared)
+        found[one.path].methods[one.method] = serve if telemetry is None else telemetry.wrap(one, serve)
+    return list(found.values())
 
 
 def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:

@@ -12,4 +12,5 @@ __all__ = ["routes"]
 
 def routes(service: Service, follower: LogFollower, workers: WorkerPool) -> list[Route]:
     """Return the routes of all pages and of what they load."""
-    return [*static_files.routes(), *live_pages.routes(service, follower), *playground_page.routes(service, workers)]
+    pages = [*live_pages.routes(service, follower), *playground_page.routes(service, workers)]
+    return [*static_files.routes(service), *pages]

@@ -1,4 +1,4 @@
-"""Static files of the pages: scripts, styles, images and Plotly's script; and the headers of pages and files.
+"""Static files: those of the pages, Plotly's script and the JavaScript client; and the headers of pages and files.
 
 Starlette's `StaticFiles` is not used: it serves one folder, while Plotly's script is in another package; it does not
 compress, and a middleware that compresses Plotly's 4 MB for each request would block the event loop; and it cannot
@@ -17,10 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dynabandit.service.http.cross_origin import allowed_origin
 from dynabandit.service.http.responses import problem_response
+from dynabandit.service.service import Service
 
 PLOTLY = "plotly.js"
-MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+CLIENT = ("dynabandit.js", "dynabandit.d.ts")  # the JavaScript client and its types
+MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "ts": "text/plain"}
 CACHE_WITHOUT_LIMIT = "public, max-age=31536000, immutable"
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -47,7 +50,8 @@ def static_files() -> dict[str, Any]:
     folder = importlib.resources.files(__package__) / "static"
     paths: dict[str, Any] = {path.name: path for path in folder.iterdir() if path.is_file()}
     paths[PLOTLY] = importlib.resources.files(plotly) / "package_data" / "plotly.min.js"
-    return paths
+    client = importlib.resources.files(__package__) / "javascript_client"
+    return paths | {name: client / name for name in CLIENT}
 
 
 @functools.cache
@@ -75,7 +79,7 @@ def _load(name: str) -> StaticFile:
 
 def _respond(request: Request, file: StaticFile) -> Response:
     headers = {**SECURITY_HEADERS, "ETag": file.etag, "Vary": "Accept-Encoding"}
-    current = request.path_params["version"] == _version()
+    current = request.path_params.get("version") == _version()
     headers["Cache-Control"] = CACHE_WITHOUT_LIMIT if current else "no-cache"
     if file.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
@@ -84,8 +88,8 @@ def _respond(request: Request, file: StaticFile) -> Response:
     return Response(file.content, headers=headers, media_type=file.media_type)
 
 
-def routes() -> list[Route]:
-    """Return the route of the static files."""
+def routes(service: Service) -> list[Route]:
+    """Return the routes of the static files."""
     loading: dict[str, asyncio.Task[StaticFile]] = {}  # each file once, however many requests wait for it
 
     async def send(request: Request) -> Response:
@@ -100,4 +104,14 @@ def routes() -> list[Route]:
             loading.pop(name, None)
             raise
 
-    return [Route("/static/{version}/{name}", send)]
+    async def send_client(request: Request) -> Response:
+        if request.path_params["name"] not in CLIENT:
+            return problem_response(404, f"there is nothing at {request.url.path[:200]!r}")
+        response = await send(request)
+        origin = allowed_origin(request.scope, service.allowed_origins)
+        if origin is not None:  # without it, only pages of the service itself may load a module
+            response.headers["Access-Control-Allow-Origin"] = origin
+            response.headers.add_vary_header("Origin")
+        return response
+
+    return [Route("/static/{version}/{name}", send), Route("/client/{name}", send_client)]

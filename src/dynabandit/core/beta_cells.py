@@ -1,0 +1,151 @@
+"""The logarithm of the distribution function of a Beta law, at one point or at all boundaries of a grid.
+
+Points are log-odds. Below the mean, F is the continued fraction of the incomplete Beta function; above it, 1 - F is,
+so that small probabilities at both ends keep their digits. The coefficients of the fraction do not depend on the
+point: with many points they are computed once, and the loop over the points has no division.
+
+References
+----------
+Abramowitz & Stegun (1964), Handbook of mathematical functions, 26.5.8.
+"""
+
+import math
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.special_functions import log_beta
+
+BETWEEN_TESTS = 8  # terms of the fraction between two tests for convergence
+MOST_TERMS = 100_000
+CONVERGED = 1e-14  # the relative change in so many terms
+NEGLIGIBLE = -90.0  # the logarithm of a probability that no simulation sees
+WORK_ROWS = 4
+
+
+@kernel
+def even_term(m: float, a: float, b: float) -> float:
+    """Return the coefficient of the argument in the term 2 m of the continued fraction."""
+    return m * (b - m) / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
+
+
+@kernel
+def odd_term(m: float, a: float, b: float) -> float:
+    """Return the coefficient of the argument in the term 2 m + 1."""
+    return -(a + m) * (a + b + m) / ((a + 2.0 * m) * (a + 2.0 * m + 1.0))
+
+
+@kernel
+def next_convergent(
+    p0: float, q0: float, p1: float, q1: float, even: float, odd: float
+) -> tuple[float, float, float, float]:
+    """Return two successive numerators p and denominators q after two more terms of a fraction."""
+    p, q = p1 + even * p0, q1 + even * q0
+    return p, q, p + odd * p1, q + odd * q1
+
+
+@kernel
+def fraction(x: float, a: float, b: float) -> float:
+    """Return the continued fraction of the incomplete Beta function at x <= (a + 1) / (a + b + 2)."""
+    p0 = q0 = p1 = 1.0
+    q1 = 1.0 + odd_term(0.0, a, b) * x
+    m = before = 0.0
+    while m < MOST_TERMS:
+        for _ in range(BETWEEN_TESTS):
+            m += 1.0
+            p0, q0, p1, q1 = next_convergent(p0, q0, p1, q1, even_term(m, a, b) * x, odd_term(m, a, b) * x)
+        p0, q0, p1, q1 = p0 / q1, q0 / q1, p1 / q1, 1.0
+        if abs(p1 - before) <= CONVERGED * p1:
+            break
+        before = p1
+    return p1
+
+
+@kernel
+def write_fractions(x: np.ndarray, a: float, b: float, work: np.ndarray) -> None:
+    """Write `fraction` for all x, a rising or falling sequence, into the first numbers of `work`."""
+    n = x.size
+    p1, q1, p0, q0 = work[:n], work[n : 2 * n], work[2 * n : 3 * n], work[3 * n : 4 * n]
+    first = odd_term(0.0, a, b)
+    for i in range(n):
+        p0[i] = q0[i] = p1[i] = 1.0
+        q1[i] = 1.0 + first * x[i]
+    slowest = 0 if x[0] > x[n - 1] else n - 1
+    m = before = 0.0
+    while m < MOST_TERMS:
+        for _ in range(BETWEEN_TESTS):
+            m += 1.0
+            even, odd = even_term(m, a, b), odd_term(m, a, b)
+            for i in range(n):
+                p0[i], q0[i], p1[i], q1[i] = next_convergent(p0[i], q0[i], p1[i], q1[i], even * x[i], odd * x[i])
+        for i in range(n):
+            scale = 1.0 / q1[i]
+            p0[i] *= scale
+            q0[i] *= scale
+            p1[i] *= scale
+            q1[i] = 1.0
+        if abs(p1[slowest] - before) <= CONVERGED * p1[slowest]:
+            break
+        before = p1[slowest]
+
+
+@kernel
+def log_distribution(a: float, b: float, t: float) -> float:
+    """Return log F(t) of the log-odds of a Beta(a, b) draw.
+
+    Examples
+    --------
+    >>> round(math.exp(log_distribution(1.0, 1.0, math.log(3.0))), 12)
+    0.75
+    """
+    if t == math.inf:
+        return 0.0
+    if t == -math.inf:
+        return -math.inf
+    shared = math.log1p(math.exp(-abs(t)))
+    log_x, log_y = min(t, 0.0) - shared, min(-t, 0.0) - shared
+    x, y = math.exp(log_x), math.exp(log_y)
+    log_front = a * log_x + b * log_y - log_beta(a, b)
+    if x > (a + 1.0) / (a + b + 2.0):
+        return math.log1p(-math.exp(log_front) * fraction(y, b, a) / b)
+    return log_front + math.log(fraction(x, a, b) / a)
+
+
+@kernel
+def write_points(points: np.ndarray, grid: np.ndarray) -> None:
+    """Write x, 1 - x and their logarithms for falling log-odds into a grid, which `write_log_distribution` reads."""
+    n = points.size
+    for i in range(n):
+        shared = math.log1p(math.exp(-abs(points[i])))
+        log_x, log_y = min(points[i], 0.0) - shared, min(-points[i], 0.0) - shared
+        grid[i], grid[n + i] = math.exp(log_x), math.exp(log_y)
+        grid[2 * n + i], grid[3 * n + i] = log_x, log_y
+
+
+@kernel
+def write_log_distribution(a: float, b: float, grid: np.ndarray, work: np.ndarray, logs: np.ndarray) -> None:
+    """Write `log_distribution` at all points of a grid; probabilities below exp(-90) count as 0."""
+    n = logs.size
+    x, y, log_x, log_y = grid[:n], grid[n : 2 * n], grid[2 * n : 3 * n], grid[3 * n : 4 * n]
+    log_norm, switch = log_beta(a, b), (a + 1.0) / (a + b + 2.0)
+    first = above = last = 0
+    for i in range(n):
+        logs[i] = a * log_x[i] + b * log_y[i] - log_norm
+        if x[i] > switch:
+            above = i + 1
+            if logs[i] < NEGLIGIBLE:
+                first = i + 1
+        if x[i] > switch or logs[i] >= NEGLIGIBLE:
+            last = i + 1
+    for i in range(first):
+        logs[i] = 0.0
+    if first < above:
+        write_fractions(y[first:above], b, a, work)
+        for i in range(first, above):
+            logs[i] = math.log1p(-math.exp(logs[i]) * work[i - first] / b)
+    if above < last:
+        write_fractions(x[above:last], a, b, work)
+        for i in range(above, last):
+            logs[i] += math.log(work[i - above] / a)
+    for i in range(last, n):
+        logs[i] = -math.inf

@@ -1,0 +1,100 @@
+"""Errors of kernels that cannot be compiled, in three lines: the problem, the file and line, and the source."""
+
+import dis
+import linecache
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+from numba.core.errors import ForceLiteralArg, NumbaError
+
+from dynabandit.core.fingerprint import reachable_functions
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+NESTED = re.compile(r"raised a specific error:|mode pipeline \(step: [^)]*\)")  # after it, the cause of what is before
+PLACE = re.compile(r"During: typing of .* at (.+) \((\d+)\)")  # the first one is the innermost
+MISSING_NAME = re.compile(r"(?:NameError: (?:global )?name|has no attribute) '(\w+)'")
+
+
+class KernelError(Exception):
+    """A kernel cannot be compiled; the message has the file, the line and the source.
+
+    Parameters
+    ----------
+    message
+        What is shown.
+    output
+        The complete message of Numba.
+    """
+
+    def __init__(self, message: str, output: str) -> None:
+        super().__init__(message)
+        self.output = output
+
+
+@contextmanager
+def kernel_errors(function: Callable[..., Any]) -> Iterator[None]:
+    """Raise a `KernelError` in place of an error in the compilation of a function, if it can be located."""
+    try:
+        yield
+    except ForceLiteralArg:  # a part of how Numba compiles
+        raise
+    except (AttributeError, NameError, NumbaError) as error:
+        described = describe(str(error), function)
+        if described is None:
+            raise
+        raise KernelError(described, str(error)) from None
+
+
+def describe(output: str, function: Callable[..., Any]) -> str | None:
+    """Return what a message of Numba says, with the file, the line and the source; None if there is no line in it.
+
+    `function` is what was compiled; the problem may be in any function that it calls.
+    """
+    output = COLOURS.sub("", output)
+    found = _place(output, reachable_functions(function))
+    if found is None:
+        return None
+    file, line, name = found
+    where = f'  File "{file}", line {line}, in {name}'
+    return "\n".join(
+        [f"cannot compile {name}: {_problem(output)}", where, f"    {linecache.getline(file, line).strip()}"]
+    )
+
+
+def _problem(output: str) -> str:
+    """Return the innermost problem of a message."""
+    cause = NESTED.split(output)[-1]
+    lines = [line.strip() for line in cause.splitlines() if line.strip()]
+    problem = re.sub(r"^(?:\w+Error: )+", "", lines[0]) if lines else output
+    signatures = [line.removeprefix(">>> ") for line in lines if line.startswith(">>> ")]
+    if problem.startswith("No implementation of function") and signatures:
+        return f"there is no {signatures[0]}"
+    attribute = re.match(r"Unknown attribute '(\w+)' of type (\w+)", problem)
+    return f"{attribute[2]} has no attribute {attribute[1]!r}" if attribute else problem
+
+
+def _place(output: str, functions: Iterable[FunctionType]) -> tuple[str, int, str] | None:
+    """Return the file, the line and the function of the innermost problem."""
+    name = MISSING_NAME.search(NESTED.split(output)[-1])
+    if name is not None:
+        return _use_of_missing_name(name[1], functions)
+    found = PLACE.search(output)
+    if found is None:
+        return None
+    file, line = found[1], int(found[2])
+    around = [one for one in functions if one.__code__.co_filename == file and one.__code__.co_firstlineno <= line]
+    inner = max(around, key=lambda one: one.__code__.co_firstlineno, default=None)
+    return file, line, "?" if inner is None else inner.__name__
+
+
+def _use_of_missing_name(name: str, functions: Iterable[FunctionType]) -> tuple[str, int, str] | None:
+    """Return where a name is used as a variable or an attribute; Numba does not say."""
+    for function in functions:
+        for instruction in dis.get_instructions(function):
+            positions = instruction.positions
+            if instruction.argval == name and positions is not None and positions.lineno is not None:
+                return function.__code__.co_filename, positions.lineno, function.__name__
+    return None

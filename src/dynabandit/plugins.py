@@ -1,0 +1,115 @@
+"""Policies and environments of other packages: installed with an entry point, or a class given as ``module:Class``.
+
+A package declares entry points in its ``pyproject.toml``::
+
+    [project.entry-points."dynabandit.policies"]
+    ewma-ucb = "my_package:EwmaUCB"
+"""
+
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
+
+POLICIES, ENVIRONMENTS = "dynabandit.policies", "dynabandit.environments"  # groups of entry points
+
+Kind = TypeVar("Kind")
+
+_enabled = True  # whether entry points are loaded by name
+
+
+class PluginError(ValueError):
+    """A plug-in cannot be loaded, or is no policy or environment."""
+
+
+@functools.cache
+def installed(group: str) -> dict[str, list[EntryPoint]]:
+    """Return the entry points of a group by name; packages that were installed meanwhile are not noticed."""
+    found: dict[str, list[EntryPoint]] = {}
+    for one in entry_points(group=group):
+        found.setdefault(one.name, []).append(one)
+    return dict(sorted(found.items()))
+
+
+def find(group: str, name: str, base: type[Kind]) -> type[Kind] | None:
+    """Return the class that an installed package provides under a name; None if there is none."""
+    entries = installed(group).get(name, [])
+    if not entries:
+        return None
+    if not _enabled:
+        raise PluginError(f"{name!r} is a plug-in, which this service does not use: start it with --plugin {name}")
+    if len(entries) > 1:
+        packages = ", ".join(sorted(_package(one) for one in entries))
+        raise PluginError(f"{name!r} is provided by several packages: {packages}; uninstall all but one")
+    kind = load(entries[0].value, base, f"plug-in {name!r} of {_package(entries[0])}")
+    own = getattr(kind, "name", None)
+    if own != name:
+        raise PluginError(
+            f"plug-in {name!r} of {_package(entries[0])}: {kind.__name__}.name must be {name!r}, got {own!r}"
+        )
+    return kind
+
+
+def load(reference: str, base: type[Kind], what: str = "") -> type[Kind]:
+    """Return the class ``module:Class``, of an installed module or of a file in the current folder.
+
+    Examples
+    --------
+    >>> load("collections:OrderedDict", dict).__name__
+    'OrderedDict'
+    """
+    module, _, name = reference.partition(":")
+    hint = "" if what else "; a parameter must be name:parameter=value"
+    what = what or repr(reference)
+    folder = os.getcwd()
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.append(folder)  # as `python -m` does; it stays, because the module may import others later
+    try:
+        kind: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            raise PluginError(
+                f"{what}: there is no module {error.name!r}, neither installed nor in {folder}{hint}"
+            ) from None
+        raise PluginError(f"{what} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise PluginError(f"{what}: {error}") from None
+    except Exception as error:
+        raise PluginError(f"{what} cannot be imported: {type(error).__name__}: {error}") from error
+    if not isinstance(kind, type) or not issubclass(kind, base):
+        raise PluginError(f"{what} must be a class derived from {base.__name__}, got {kind!r}")
+    if not isinstance(getattr(kind, "name", ""), str):
+        raise PluginError(f"{what}: the name of {kind.__name__} must be text")
+    return kind
+
+
+def class_or_name(text: str, base: type[Kind]) -> type[Kind] | str:
+    """Return the class that ``module:Class`` means; a name is returned unchanged. Only for trusted text."""
+    return load(text, base) if ":" in text else text
+
+
+def reference_to(group: str, kind: Any) -> str:
+    """Return what other processes find a class by: its name if it is built in or installed, else ``module:Class``."""
+    reference = f"{kind.__module__}:{kind.__qualname__}"
+    is_installed = any(one.value == reference for one in installed(group).get(kind.name, []))
+    is_known = is_installed or kind.__module__.partition(".")[0] == "dynabandit"
+    return str(kind.name) if is_known else reference
+
+
+@contextmanager
+def disabled() -> Iterator[None]:
+    """Load no entry point by its name, which may come from anywhere, as in a service."""
+    global _enabled
+    before, _enabled = _enabled, False
+    try:
+        yield
+    finally:
+        _enabled = before
+
+
+def _package(entry: EntryPoint) -> str:
+    return "an unknown package" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"

@@ -1,0 +1,496 @@
+"""Thompson sampling with many arms: a tree finds the arm with the largest of all draws in O(log K) steps.
+
+The log-odds are divided into cells. If no draw is above a cell, arm i has its draw in the cell with probability
+1 - exp(-m_i), independently of the other arms, where m_i = log F_i(upper end) - log F_i(lower end) is the mass of the
+arm in the cell. The tree stores the sums of these masses over groups of 8, 64, 512, ... arms. One exponential number
+finds the first cell, from the top, that has a draw, and the first arm with a draw there; another one finds the next arm
+of this cell, and so on. On average about 1.5 arms are found. If there are several, the cell is bisected until the
+largest draw is alone. The chosen arm has the law of drawing all arms; docs/thompson-many-arms.md has the derivation.
+
+A play changes the masses of one arm and the sums on the path to the root. Posteriors that change while an arm is idle
+have masses that are large enough for a window of steps, and an arm that is found is kept only if the exponential number
+is below its present mass. Arms without rewards are counted, and share a mass that is computed at every decision.
+
+The nodes below one parent are a family of 8, stored in one row of the tree: for each of `FIELDS` the numbers of its 8
+nodes. The families below family f are 8 f + 1 to 8 f + 8; those of the last level have one node per arm. The first rows
+are the head of the tree. Everything but the head is a function of the state, the step and the first `SAVED` numbers of
+the head: a bandit saves these, and `fill` computes the rest.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dynabandit.core.beta_cells import WORK_ROWS, log_distribution, write_log_distribution
+from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import not_empty
+from dynabandit.core.largest_beta_draw import sub_gaussian_bound
+from dynabandit.core.streams import DRAW_TREE, TIE, Stream, pick, uniform_pair, words
+from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Step
+from dynabandit.policies.draw_cells import (
+    BOUNDARIES,
+    BOUNDARY,
+    CELLS,
+    EXCESS,
+    POINTS,
+    REFERENCE,
+    is_placed,
+    place,
+    place_first,
+    write_grid,
+)
+
+MANY_ARMS = 1000  # with more arms, the tree is faster than pruned draws
+FAMILY = 8
+NEW, EXPIRY = CELLS, CELLS + 1  # the fields after the masses: how many arms are new, and when the first mass expires
+FIELDS = CELLS + 2
+HEAD_ROWS = 3  # the cells; numbers of one computation; the column of a new arm
+HAZARD = (1 + WORK_ROWS) * BOUNDARIES  # in the second row of the head, after log F and the work of a fraction
+SAMPLE = 128  # arms from which the first boundaries are placed
+PLACINGS = 8  # of the first boundaries, each from the one before
+USUAL_VISITS = 3.0  # more arms in one decision count as excess
+EXCESS_PER_ARM = 4.0  # so many, and placing the boundaries again is worth its time
+LONGEST_WINDOW = 22  # its logarithm to base 2
+LARGEST_SHIFT = 0.25  # of the mean in a window, in standard deviations of the log-odds
+UNLIKELY = 0.1  # divided by the number of arms: the probability of a draw that need not be bounded closely
+
+
+class Range(NamedTuple):
+    """A cell of the log-odds, and the mass of each new arm in it."""
+
+    cell: int
+    high: float
+    low: float
+    new_mass: float
+
+
+def uses_draw_tree(functions: PolicyFunctions, arms: int) -> bool:
+    """Whether decisions between so many arms are made with a draw tree."""
+    return functions.posterior is not None and functions.idle_posterior is not None and arms > MANY_ARMS
+
+
+def new_draw_trees(replications: int, arms: int) -> np.ndarray:
+    """Return an empty tree for each replication; `fill` needs zeros."""
+    return np.zeros((replications, HEAD_ROWS + _first_leaf(arms) + -(-arms // FAMILY), FIELDS * FAMILY))
+
+
+@kernel
+def _first_leaf(arms: int) -> int:
+    """Return the first family of the last level."""
+    families, first = 1, 0
+    while families * FAMILY < arms:
+        first += families
+        families *= FAMILY
+    return first
+
+
+@kernel
+def mass_between(log_high: float, log_low: float) -> float:
+    """Return the mass of a cell from log F at its ends; infinite if no draw can be below it."""
+    return math.inf if log_high == -math.inf else max(log_high - log_low, 0.0)
+
+
+@kernel
+def exponential(random: Stream, number: int, arm: int, attempt: int) -> float:
+    """Return an exponential number with mean 1."""
+    u, _ = uniform_pair(words(random, DRAW_TREE, number, arm, attempt))
+    return -math.log(u)
+
+
+@kernel
+def write_sums(tree: np.ndarray, family: int) -> None:
+    """Write the node above a family: sums, and the first expiry."""
+    row, above = tree[HEAD_ROWS + family], tree[HEAD_ROWS + (family - 1) // FAMILY]
+    node = (family - 1) % FAMILY
+    for field in range(EXPIRY):
+        total = 0.0
+        for i in range(field * FAMILY, field * FAMILY + FAMILY):
+            total += row[i]
+        above[field * FAMILY + node] = total
+    first = math.inf
+    for i in range(EXPIRY * FAMILY, EXPIRY * FAMILY + FAMILY):
+        first = min(first, row[i])
+    above[EXPIRY * FAMILY + node] = first
+
+
+@kernel
+def sum_of(tree: np.ndarray, field: int) -> float:
+    """Return the sum over all arms."""
+    total = 0.0
+    for i in range(field * FAMILY, field * FAMILY + FAMILY):
+        total += tree[HEAD_ROWS, i]
+    return total
+
+
+@kernel
+def first_expired(tree: np.ndarray, number: int, first_leaf: int) -> int:
+    """Return an arm whose masses do not hold at this step, or -1 if there is none."""
+    family = 0
+    while True:
+        node = 0
+        while node < FAMILY and tree[HEAD_ROWS + family, EXPIRY * FAMILY + node] > number:
+            node += 1
+        if node == FAMILY:
+            return -1
+        if family >= first_leaf:
+            return (family - first_leaf) * FAMILY + node
+        family = FAMILY * family + 1 + node
+
+
+class DrawTree(NamedTuple):
+    """The functions of a policy's draw tree; `tree` is the array of one replication.
+
+    A bandit saves ``tree[0, :SAVED]`` after each decision and restores it before `fill`.
+    """
+
+    fill: Callable[..., None]
+    """fill(tree, state, step, params): before the decision of `step`; places the cells if `tree` has none."""
+    update: Callable[..., None]
+    """update(tree, state, arm, step, params): after a play or a reward of an arm, `step` being the latest decision."""
+    choose: Callable[..., int]
+    """choose(tree, state, step, params, scratch): the arm with the largest draw."""
+
+
+def make_draw_tree(functions: PolicyFunctions) -> DrawTree:
+    """Return the functions of the draw tree of a policy."""
+    common = functions.common
+    write_arm, write_new = make_write_arm(functions), make_write_new(functions)
+    place_by_sample, place_by_sums = make_place_by_sample(functions), make_place_by_sums(functions)
+    find_draws, largest_draw = make_find_draws(functions), make_largest_draw(functions)
+    new_shapes, optimistic = make_new_shapes(functions), functions.optimistic
+    expires = functions.idle_posterior == MONOTONE
+
+    @kernel
+    def fill(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
+        write_new(tree, state, params)
+        full = Step(step.number, step.arms, common(state, step.number, params), step.features, step.table, step.random)
+        if is_placed(tree[0]):
+            write_grid(tree[0])
+        else:
+            place_by_sample(tree, state, full, params)
+        write_all(tree, state, full, params)
+
+    @kernel
+    def write_all(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
+        first_leaf = _first_leaf(step.arms)
+        tree[HEAD_ROWS:, EXPIRY * FAMILY :] = math.inf
+        for arm in range(step.arms):
+            write_arm(tree, state, arm, step, params)
+        for family in range(first_leaf + (step.arms - 1) // FAMILY, 0, -1):
+            write_sums(tree, family)
+
+    @kernel
+    def write_path(tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> None:
+        write_arm(tree, state, arm, step, params)
+        family = _first_leaf(step.arms) + arm // FAMILY
+        while family > 0:
+            write_sums(tree, family)
+            family = (family - 1) // FAMILY
+
+    @kernel
+    def update(tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> None:
+        following = Step(step.number + 1, step.arms, 0.0, step.features, step.table, step.random)
+        write_path(tree, state, arm, following, params)
+
+    @kernel
+    def choose(tree: np.ndarray, state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> int:
+        head, arms, number, random = tree[0], step.arms, step.number, step.random
+        if expires:
+            arm = first_expired(tree, number, _first_leaf(arms))
+            while arm >= 0:
+                write_path(tree, state, arm, step, params)
+                arm = first_expired(tree, number, _first_leaf(arms))
+        if head[EXCESS] > EXCESS_PER_ARM * (arms - sum_of(tree, NEW)) + 1000.0:
+            place_by_sums(tree, state, step, params)
+            write_all(tree, state, step, params)
+        new, logs = sum_of(tree, NEW), tree[1, :BOUNDARIES]
+        if new > 0.0:
+            a, b = new_shapes(tree, state, step, params)
+            write_logs(a, b, optimistic, tree, logs)
+        rest = exponential(random, number, 0, CELLS)
+        high, low, log_high, found = math.inf, math.inf, 0.0, 0
+        for cell in range(CELLS):
+            last = cell == BOUNDARIES
+            low, log_low = (-math.inf, -math.inf) if last else (head[BOUNDARY + cell], logs[cell])
+            new_mass = mass_between(log_high, log_low) if new > 0.0 else 0.0
+            mass = sum_of(tree, cell) + (new * new_mass if new > 0.0 else 0.0)
+            if rest < mass:
+                found = find_draws(tree, state, step, params, Range(cell, high, low, new_mass), rest, scratch)
+                if found > 0:
+                    break
+                rest = exponential(random, number, cell + 1, CELLS)
+            else:
+                rest -= mass
+            high, log_high = low, log_low
+        if found == 1:
+            return int(scratch[0, 0])
+        return largest_draw(state, step, params, scratch, found, low, high)
+
+    return DrawTree(fill, update, choose)
+
+
+def make_log_distribution(functions: PolicyFunctions) -> Callable[[float, float, float], float]:
+    """Return log_of(a, b, t): log F(t) of the score of an arm; an optimistic score is never below the mean."""
+    optimistic = functions.optimistic
+
+    @kernel
+    def log_of(a: float, b: float, t: float) -> float:
+        if optimistic and t < math.log(a / b):
+            return -math.inf
+        return log_distribution(a, b, t)
+
+    return log_of
+
+
+def make_write_new(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return write_new(tree, state, params), which writes the column of a new arm into the head."""
+    start = functions.start
+
+    @kernel
+    def write_new(tree: np.ndarray, state: PolicyState, params: Any) -> None:
+        slots, size = state.memory.shape[0], state.shared.size
+        shared = tree[1, :size]
+        shared[:] = state.shared
+        column = tree[2, :slots].reshape((slots, 1))
+        start(PolicyState(column, shared, state.last_played, state.pending, state.models), 0, params)
+
+    return write_new
+
+
+def make_new_shapes(functions: PolicyFunctions) -> Callable[..., tuple[float, float]]:
+    """Return new_shapes(tree, state, step, params): the posterior of every new arm."""
+    posterior = functions.posterior
+    assert posterior is not None
+
+    @kernel
+    def new_shapes(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> tuple[float, float]:
+        slots = state.memory.shape[0]
+        column = tree[2, :slots].reshape((slots, 1))
+        new = PolicyState(column, state.shared, state.last_played, state.pending, state.models)
+        return not_empty(posterior(new, 0, step, params))
+
+    return new_shapes
+
+
+def make_write_arm(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return write_arm(tree, state, arm, step, params), which writes the node of an arm for the decision of `step`."""
+    bound, optimistic = make_bound(functions), functions.optimistic
+
+    @kernel
+    def write_arm(tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> None:
+        row, node = tree[HEAD_ROWS + _first_leaf(step.arms) + arm // FAMILY], arm % FAMILY
+        if is_new(tree[2], state, arm):
+            for cell in range(CELLS):
+                row[cell * FAMILY + node] = 0.0
+            row[NEW * FAMILY + node] = 1.0
+            row[EXPIRY * FAMILY + node] = math.inf
+            return
+        a, b, expiry = bound(tree, state, arm, step, params)
+        row[NEW * FAMILY + node] = 0.0
+        row[EXPIRY * FAMILY + node] = expiry
+        logs = tree[1, :BOUNDARIES]
+        write_logs(a, b, optimistic, tree, logs)
+        high = 0.0
+        for cell in range(CELLS):
+            low = logs[cell] if cell < BOUNDARIES else -math.inf
+            row[cell * FAMILY + node] = mass_between(high, low)
+            high = low
+
+    return write_arm
+
+
+@kernel
+def write_logs(a: float, b: float, optimistic: bool, tree: np.ndarray, logs: np.ndarray) -> None:
+    """Write log F of a score at all boundaries."""
+    head = tree[0]
+    write_log_distribution(a, b, head[POINTS:], tree[1, BOUNDARIES:], logs)
+    if optimistic:
+        mean = math.log(a / b)
+        for i in range(BOUNDARIES):
+            if head[BOUNDARY + i] < mean:
+                logs[i] = -math.inf
+
+
+@kernel
+def is_new(column: np.ndarray, state: PolicyState, arm: int) -> bool:
+    """Whether an arm has the state that `start` wrote."""
+    same = True
+    for slot in range(state.memory.shape[0]):
+        same = same and state.memory[slot, arm] == column[slot]
+    return same
+
+
+def make_bound(functions: PolicyFunctions) -> Callable[..., tuple[float, float, float]]:
+    """Return bound(tree, state, arm, step, params): shapes whose masses are large enough, and the step they expire.
+
+    The masses of Beta(a, b) rise with a and fall with b. If both shapes change in one direction, the larger a and the
+    smaller b of the first and the last step bound all masses of a window of steps. Windows have 2^j steps, counted from
+    the number of the arm, so that few of them end at a time. The longest one is taken that ends are close enough, or in
+    which a draw among the largest is unlikely. It is the same at each of its steps.
+    """
+    posterior = functions.posterior
+    assert posterior is not None
+
+    @kernel
+    def bound(tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float, float]:
+        a, b = not_empty(posterior(state, arm, step, params))
+        return a, b, math.inf
+
+    @kernel
+    def bound_in_window(
+        tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any
+    ) -> tuple[float, float, float]:
+        top = 1.0 / (1.0 + math.exp(-tree[0, BOUNDARY + REFERENCE]))
+        since = max(state.last_played[arm] + 1, 1)
+        a, b, end = 0.0, 0.0, 0
+        for level in range(LONGEST_WINDOW, -1, -1):
+            length = 1 << level
+            end = (step.number + arm) // length * length + length - arm
+            first = Step(max(end - length, since), step.arms, 0.0, step.features, step.table, step.random)
+            last = Step(end - 1, step.arms, 0.0, step.features, step.table, step.random)
+            a1, b1 = not_empty(posterior(state, arm, first, params))
+            a2, b2 = not_empty(posterior(state, arm, last, params))
+            a, b = max(a1, a2), min(b1, b2)
+            shift = a / b * max(b1 / a1, b2 / a2) - 1.0
+            if shift * shift <= LARGEST_SHIFT * LARGEST_SHIFT * (1.0 / a + 1.0 / b):
+                break
+            if sub_gaussian_bound(a, b, a / (a + b), top) * step.arms <= UNLIKELY:
+                break
+        return a, b, float(end)
+
+    return bound_in_window if functions.idle_posterior == MONOTONE else bound
+
+
+def make_place_by_sample(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return place_by_sample(tree, state, step, params), which places the first boundaries."""
+    posterior, optimistic = functions.posterior, functions.optimistic
+    assert posterior is not None
+
+    @kernel
+    def place_by_sample(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
+        head, hazard = tree[0], tree[1, HAZARD : HAZARD + BOUNDARIES]
+        place_first(head)
+        count = min(SAMPLE, step.arms)
+        for _ in range(PLACINGS):
+            hazard[:] = 0.0
+            for i in range(count):
+                a, b = not_empty(posterior(state, i * step.arms // count, step, params))
+                write_logs(a, b, optimistic, tree, tree[1, :BOUNDARIES])
+                for k in range(BOUNDARIES):
+                    hazard[k] -= tree[1, k] * step.arms / count
+            place(head, hazard, tree[1, :BOUNDARIES])
+
+    return place_by_sample
+
+
+def make_place_by_sums(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return place_by_sums(tree, state, step, params), which places the boundaries by the masses of all arms."""
+    new_shapes, optimistic = make_new_shapes(functions), functions.optimistic
+
+    @kernel
+    def place_by_sums(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
+        hazard, logs, new = tree[1, HAZARD : HAZARD + BOUNDARIES], tree[1, :BOUNDARIES], sum_of(tree, NEW)
+        a, b = new_shapes(tree, state, step, params)
+        write_logs(a, b, optimistic, tree, logs)
+        total = 0.0
+        for i in range(BOUNDARIES):
+            total += sum_of(tree, i)
+            hazard[i] = total - new * logs[i] if new > 0.0 else total
+        place(tree[0], hazard, logs)
+
+    return place_by_sums
+
+
+def make_find_draws(functions: PolicyFunctions) -> Callable[..., int]:
+    """Return find_draws(tree, state, step, params, within, rest, scratch), which finds the arms with a draw in a cell.
+
+    It returns their number and writes, for each of them, the arm and by how much log F of its draw is below log F of
+    the upper end. `rest` is an exponential number below the mass of all arms in the cell.
+    """
+    posterior, log_of = functions.posterior, make_log_distribution(functions)
+    changes = functions.idle_posterior == MONOTONE
+    assert posterior is not None
+
+    @kernel
+    def find_draws(
+        tree: np.ndarray, state: PolicyState, step: Step, params: Any, within: Range, rest: float, scratch: np.ndarray
+    ) -> int:
+        first_leaf, cell, new_mass = _first_leaf(step.arms), within.cell, within.new_mass
+        family = node = found = visits = 0
+        while True:
+            if node == FAMILY:  # go up, to the node on the right of the parent
+                if family == 0:
+                    break
+                node = (family - 1) % FAMILY + 1
+                family = (family - 1) // FAMILY
+                continue
+            row = tree[HEAD_ROWS + family]
+            mass, new = row[cell * FAMILY + node], row[NEW * FAMILY + node]
+            if new > 0.0:
+                mass += new * new_mass
+            if rest >= mass:
+                rest -= mass
+                node += 1
+            elif family < first_leaf:  # go down
+                family = FAMILY * family + 1 + node
+                node = 0
+            else:
+                arm = (family - first_leaf) * FAMILY + node
+                visits += 1
+                if changes and new == 0.0:
+                    a, b = not_empty(posterior(state, arm, step, params))
+                    mass = mass_between(log_of(a, b, within.high), log_of(a, b, within.low))
+                if rest < mass:
+                    scratch[0, found] = arm
+                    scratch[1, found] = rest
+                    found += 1
+                rest = exponential(step.random, step.number, arm, cell)
+                node += 1
+        tree[0, EXCESS] = max(tree[0, EXCESS] + visits - USUAL_VISITS, 0.0)
+        return found
+
+    return find_draws
+
+
+def make_largest_draw(functions: PolicyFunctions) -> Callable[..., int]:
+    """Return largest_draw(state, step, params, scratch, found, low, high): the arm with the largest of some draws.
+
+    The interval is bisected until only one draw is in its upper part. What `find_draws` wrote says in which part the
+    draw of an arm is. Optimistic scores can be equal; one of these arms is chosen at random.
+    """
+    posterior, log_of = functions.posterior, make_log_distribution(functions)
+    assert posterior is not None
+
+    @kernel
+    def largest_draw(
+        state: PolicyState, step: Step, params: Any, scratch: np.ndarray, found: int, low: float, high: float
+    ) -> int:
+        arm, below, log_high, log_middle = scratch[0], scratch[1], scratch[2], scratch[3]
+        for i in range(found):
+            a, b = not_empty(posterior(state, int(arm[i]), step, params))
+            log_high[i] = log_of(a, b, high)
+        stride = 1.0
+        while found > 1:
+            middle = low + stride if high == math.inf else high - stride if low == -math.inf else 0.5 * (low + high)
+            stride *= 2.0
+            if not low < middle < high:
+                break
+            above = 0
+            for i in range(found):
+                a, b = not_empty(posterior(state, int(arm[i]), step, params))
+                log_middle[i] = log_of(a, b, middle)
+                if below[i] < log_high[i] - log_middle[i]:
+                    arm[above], below[above], log_high[above] = arm[i], below[i], log_high[i]
+                    above += 1
+            if above > 0:
+                found, low = above, middle
+            else:
+                high = middle
+                for i in range(found):
+                    below[i] -= log_high[i] - log_middle[i]
+                    log_high[i] = log_middle[i]
+        return int(arm[pick(step.random, TIE, step.number, 0, found) if found > 1 else 0])
+
+    return largest_draw

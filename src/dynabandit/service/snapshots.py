@@ -1,0 +1,69 @@
+"""Snapshots: states that are saved now and then, so that a start need not replay the whole log."""
+
+import functools
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import structlog
+
+from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork, snapshot_of
+from dynabandit.service.stores import Snapshot
+
+MANY_ARMS = 500  # the state of this many arms is encoded in another thread
+
+log = structlog.get_logger("dynabandit.service")
+
+
+class SnapshotSaver:
+    """Saves snapshots in the writer's thread; those of large states are encoded in another thread, from a copy.
+
+    After a failure, which `on_failure` is told, only the next start takes longer.
+    """
+
+    def __init__(self, work: UnitOfWork, on_failure: Callable[[], None]) -> None:
+        self._work, self._on_failure = work, on_failure
+        self._saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
+        self._encoding: dict[int, Future[Snapshot]] = {}
+        self._thread = ThreadPoolExecutor(1, "dynabandit-encode")
+
+    def save_if_due(self, number: int) -> None:
+        """Save a snapshot of a bandit if it has many events since its latest one."""
+        state = self._work.states.get(number)
+        if state is None or state.deleted:
+            return
+        saved = self._saved_at.setdefault(number, state.sequence - state.sequence % SNAPSHOT_EVERY)
+        if state.sequence - saved >= SNAPSHOT_EVERY:
+            self.save(number)
+
+    def save(self, number: int) -> None:
+        """Save a snapshot of a bandit, now or when its large state is encoded."""
+        state = self._work.states.get(number)
+        if state is None or len(state.bandit.names) < MANY_ARMS:
+            self._save(number, functools.partial(self._work.snapshot, number))
+        elif number not in self._encoding:
+            self._saved_at[number] = state.sequence
+            self._encoding[number] = self._thread.submit(snapshot_of, state.copy())
+
+    def save_encoded(self) -> None:
+        """Save the large snapshots that are encoded now, unless their bandits are gone."""
+        for number in [number for number, snapshot in self._encoding.items() if snapshot.done()]:
+            encoded = self._encoding.pop(number)
+            if number in self._work.states:
+                self._save(number, encoded.result)
+
+    def save_all(self) -> None:
+        """Save a snapshot of every state that changed since its latest one, and end the thread."""
+        self._thread.shutdown()
+        self.save_encoded()
+        for number, state in list(self._work.states.items()):
+            if not state.deleted and state.sequence > self._saved_at.get(number, 0):
+                self._save(number, functools.partial(self._work.snapshot, number))
+
+    def _save(self, number: int, make: Callable[[], Snapshot]) -> None:
+        try:
+            snapshot = make()
+            self._work.store.save_snapshot(number, snapshot)
+            self._saved_at[number] = snapshot.sequence
+        except Exception as error:  # the requests of this batch are committed, and must be answered
+            log.warning("snapshot failed", problem=str(error))
+            self._on_failure()

@@ -1,0 +1,143 @@
+"""Policies in plain Python: they run in the simulator and in a `Bandit`, without compilation, like all others."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynabandit as db
+from dynabandit.core.streams import stream
+from dynabandit.policies import ArmNumbers, PythonPolicy, PythonStep
+from dynabandit.simulation.code_versions import code_version
+
+ENVIRONMENT = db.environment("piecewise", starts=(1, 60), means=((0.2, 0.5, 0.8), (0.8, 0.5, 0.2)))
+
+
+class PythonUCB(PythonPolicy):
+    """UCB, as in `policies/ucb.py`."""
+
+    name = "python-ucb"
+    burn_in: int = 1
+
+    def choose(self, arms: Any, step: PythonStep) -> int:
+        width = np.sqrt(2.0 * np.log(max(step.number - 1, 1))) * (1.0 / np.sqrt(arms.count))
+        return step.argmax(arms.total / arms.count + width)
+
+
+class Recent(PythonPolicy):
+    """Epsilon-greedy on the mean of the latest rewards."""
+
+    name = "recent"
+    slots = ("recent", "plays")
+    window: int = 5
+    prior: tuple[float, ...] = (0.5,)
+
+    def sizes(self) -> dict[str, int]:
+        return {"recent": self.window}
+
+    def start(self, arms: Any) -> None:
+        arms.recent = self.prior[0]
+
+    def choose(self, arms: Any, step: PythonStep) -> int:
+        if step.random.random() < 0.2:
+            return int(step.random.integers(len(arms)))
+        return step.argmax(arms.recent.mean(axis=0))
+
+    def update(self, arms: Any, arm: int, reward: float) -> None:
+        arms.recent[int(arms.plays[arm]) % self.window, arm] = reward
+        arms.plays[arm] += 1
+
+
+class OutOfRange(PythonPolicy):
+    """Always the arm after the last one."""
+
+    name = "out-of-range"
+
+    def choose(self, arms: Any, step: PythonStep) -> int:
+        return len(arms)
+
+
+@pytest.mark.parametrize("delay", [None, db.delay("fixed", steps=3)])
+def test_a_policy_in_python_makes_the_choices_of_the_same_compiled_one(delay: db.Delay | None) -> None:
+    policies = [PythonUCB(burn_in=2), db.policy("ucb", burn_in=2)]
+    if delay is not None:  # the compiled one also counts plays without rewards in its bonus
+        policies = [PythonUCB(burn_in=2)]
+    runs = db.compare(policies, ENVIRONMENT, horizon=150, replications=3, seed=4, keep="arms", delay=delay)
+    arms = [np.asarray(run.arms) for run in runs.values()]
+    assert all(np.array_equal(one, arms[0]) for one in arms)
+    assert set(np.unique(arms[0])) == {0, 1, 2}
+
+
+def test_it_passes_all_checks_with_advice_on_its_documentation() -> None:
+    with pytest.warns(db.checks.DocumentationAdvice, match="Recent passed all checks; its docstring has no section"):
+        db.checks.check_policy(Recent())
+
+
+def test_it_decides_in_a_bandit_that_can_be_saved_and_whose_arms_change() -> None:
+    bandit = db.Bandit(Recent(), arms=["a", "b", "c"], seed=3)
+    for _ in range(60):
+        arm = bandit.choose()
+        bandit.reward(arm, arm == "b")
+    assert bandit.arms["b"].plays > 40
+    assert bandit.arms["b"].mean == 1.0
+    assert bandit.propensities()["b"] == pytest.approx(0.8 + 0.2 / 3, abs=0.1)  # of 200 draws: 5 standard deviations
+    assert bandit.exact_propensities() is None
+    restored = db.Bandit.from_json(bandit.to_json(), policy=Recent())
+    bandit.add_arm("d")
+    restored.add_arm("d")
+    bandit.remove_arm("b")
+    restored.remove_arm("b")
+    assert [bandit.choose() for _ in range(20)] == [restored.choose() for _ in range(20)]
+    assert restored.belief(restored.column("d")).effective_size == 0.0
+
+
+def test_its_parameters_are_the_annotated_attributes() -> None:
+    policy = Recent(window=9, prior=[0.25])  # type: ignore[arg-type]
+    assert policy.label == "recent(window=9, prior=(0.25))"
+    assert policy.memory_size() == 2 + 9 + 1
+    assert hash(policy) == hash(Recent(window=9, prior=(0.25,)))
+    assert pickle.loads(pickle.dumps(policy)) == policy
+    with pytest.raises(TypeError, match="windoww"):
+        Recent(windoww=9)  # type: ignore[call-arg]
+
+
+def test_an_edit_of_any_method_is_a_new_version_of_its_code() -> None:
+    class Edited(Recent):
+        pass
+
+    class EditedAgain(Recent):
+        def start(self, arms: Any) -> None:
+            arms.recent = 0.25
+
+    versions = [code_version(one, ENVIRONMENT, 10) for one in (Recent(), Recent(), Edited(), EditedAgain())]
+    assert versions[0] == versions[1]
+    assert len(set(versions)) >= 2
+    assert versions[3] not in versions[:3]
+
+
+def test_an_arm_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"the arm that choose of out-of-range returns must be .* at most 2, got 3"):
+        db.simulate(OutOfRange(), ENVIRONMENT, horizon=3)
+
+
+def test_a_gpu_is_refused_and_automatic_means_the_cpu() -> None:
+    with pytest.raises(ValueError, match="policy 'recent' is in plain Python, which needs backend='cpu'"):
+        db.simulate(Recent(), ENVIRONMENT, horizon=3, backend="cuda")
+    assert db.simulate(Recent(), ENVIRONMENT, horizon=3, backend="auto").horizon == 3
+
+
+def test_numbers_of_arms_can_be_changed_as_a_whole_and_a_typo_is_an_error() -> None:
+    arms = ArmNumbers({"mean": np.ones(2)})
+    arms.mean *= 0.5
+    arms.mean[1] = 2.0
+    assert arms.mean.tolist() == [0.5, 2.0]
+    for attempt in (lambda: arms.meen, lambda: setattr(arms, "meen", 1.0)):
+        with pytest.raises(AttributeError, match=r"arms have no numbers 'meen'. Did you mean 'mean'"):
+            attempt()
+
+
+def test_random_numbers_depend_on_seed_replication_and_step_only() -> None:
+    steps = [(1, stream(1)), (2, stream(1)), (1, stream(2)), (1, stream(1, 1)), (1, stream(2**40))]
+    assert len({PythonStep(number, random).random.random() for number, random in steps}) == 5
+    assert PythonStep(1, stream(1)).random.random() == PythonStep(1, stream(1)).random.random()
