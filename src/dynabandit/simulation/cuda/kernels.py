@@ -28,14 +28,14 @@ from dynabandit.simulation.stepper import Block, Paths, Record, Replications, ad
 
 FULL = 0xFFFFFFFF
 NOTHING = -math.inf
+REGISTERS = 96  # per thread: 20 warps then share the registers of a multiprocessor, which hides the latency of memory
 SHARED_BYTES = 48 << 10  # of shared memory that a block can have
-THREADS = LANES if numba.config.ENABLE_CUDASIM else 4 * LANES  # per block: Numba's simulator has no warps
 
 
 @functools.cache
 def lane_group(shape: GroupShape) -> LaneGroup:
     """Return the lane group of a shape; groups narrower than a warp share it with other replications."""
-    width, known_rounds = shape
+    width, known_rounds = shape.width, shape.rounds
 
     if known_rounds:
 
@@ -69,20 +69,18 @@ def lane_group(shape: GroupShape) -> LaneGroup:
     @kernel
     def top(scores: np.ndarray) -> tuple[float, int, int]:
         best = NOTHING
-        first = 0
-        ties = 0
+        first, ties = np.uint32(0), np.int32(0)
         for turn in range(rounds(scores.size)):
             arm = arm_at(0, turn)
             if exists(arm, scores.size):
                 if scores[arm] > best:
                     best = scores[arm]
-                    first = arm
-                    ties = 1
+                    first, ties = arm, np.int32(1)
                 elif scores[arm] == best:
-                    ties += 1
+                    ties = np.int32(ties + 1)
         return best, first, ties
 
-    sync, votes, *others = _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width)
+    sync, votes, *others = _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width, shape.in_step)
 
     @kernel
     def marked(scores: np.ndarray, start: int, end: int) -> Any:
@@ -158,13 +156,16 @@ def _simulated(width: int) -> tuple[Callable[..., Any], ...]:
     return sync, votes, highest, lowest, unique
 
 
-def _shuffled(width: int) -> tuple[Callable[..., Any], ...]:
+def _shuffled(width: int, in_step: bool) -> tuple[Callable[..., Any], ...]:
     """Return the same for a real warp: all its lanes take part, whatever their replication, in `votes` a group."""
     group_of_ones = (1 << width) - 1
 
     @kernel
     def sync() -> None:
-        cuda.syncwarp()
+        if in_step:
+            cuda.syncthreads()
+        else:
+            cuda.syncwarp()
 
     @kernel
     def votes(holds: bool) -> Any:
@@ -199,19 +200,16 @@ def _shuffled(width: int) -> tuple[Callable[..., Any], ...]:
     return sync, votes, highest, lowest, unique
 
 
-def jit(function: Callable[..., None], *, in_single: bool) -> Any:
+def jit(function: Callable[..., None], *, in_single: bool, **options: Any) -> Any:
     """Compile for the GPU, in double precision or in fast single precision."""
-    return compiled_for_cuda(single(function), fastmath=FAST) if in_single else compiled_for_cuda(function)
-
-
-def scratch_rows(functions: PolicyFunctions, *, pruned: bool) -> int:
-    """Return how many numbers a decision stores per arm: more than the score only if draws are pruned."""
-    return SCRATCH_ROWS if functions.posterior is not None and pruned else 1
+    if in_single:
+        return compiled_for_cuda(single(function), fastmath=FAST, **options)
+    return compiled_for_cuda(function, **options)
 
 
 def scratch_is_shared(shape: GroupShape, rows: int, *, in_single: bool) -> bool:
     """Whether the scratch of the replications of a block fits into shared memory."""
-    return 0 < THREADS * shape.rounds * rows * (4 if in_single else 8) <= SHARED_BYTES
+    return 0 < shape.threads * shape.rounds * rows * (4 if in_single else 8) <= SHARED_BYTES
 
 
 @functools.cache
@@ -226,9 +224,9 @@ def play_kernel(
 ) -> Any:
     """Return the CUDA kernel that plays a block of steps; its scratch is in shared memory if it fits."""
     play_replication = make_play_replication(functions, lane_group(shape), law, pruned=pruned, delayed=delayed)
-    width, rows = shape.width, scratch_rows(functions, pruned=pruned)
+    width, rows = shape.width, SCRATCH_ROWS if pruned else 1
     in_shared, kind = scratch_is_shared(shape, rows, in_single=in_single), numba.float32 if in_single else numba.float64
-    shared_shape = (THREADS // width * rows, width * max(shape.rounds, 1))
+    shared_shape = (shape.threads // width * rows, width * max(shape.rounds, 1))
 
     def play(  # type: ignore[no-untyped-def]
         memory, shared, last_played, plays, optimal, params, pending, queue, settling, models,
@@ -251,7 +249,7 @@ def play_kernel(
             paths = Paths(means, best, law_params, environment, features)
             play_replication(states, record, paths, block, space, delays, row, random)
 
-    return jit(play, in_single=in_single)
+    return jit(play, in_single=in_single, max_registers=REGISTERS)
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS, is_pruned
 from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda.devices import free_bytes, run_divided
-from dynabandit.simulation.cuda.group_shapes import LANES, MANY_PATH_LANES, GroupShape, group_shape
+from dynabandit.simulation.cuda.group_shapes import LANES, MANY_PATH_LANES, WARPS, GroupShape, group_shape, in_step
 from dynabandit.simulation.in_flight import empty_queue
 from dynabandit.simulation.request import Progress, Request, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
@@ -170,27 +171,29 @@ class _Batch:
         self.kernels.spread_kernel()[self.launch(size)](*flat)
         return copies
 
-    def launch(self, each: int) -> tuple[int, int]:
+    def launch(self, each: int, threads: int = WARPS * LANES) -> tuple[int, int]:
         """Return the number of blocks, and of threads per block, that give each replication `each` threads."""
-        return -(-self.replications * each // self.kernels.THREADS), self.kernels.THREADS
+        return -(-self.replications * each // threads), threads
 
     def run(self, done: int, total: int) -> None:
         """Play all policies on all blocks of steps."""
-        switches = self._switches()
+        switches, blocks = self._switches(), self._blocks()
+        begun = next(blocks)  # the GPU computes the first means while the states are made
         players = {
             label: _Player(self, policy, self.rows[label], switches) for label, policy in self.request.policies.items()
         }
         done_before, previous = done * self.request.horizon, None
-        for first, length in self._blocks():
+        for first, length in chain([begun], blocks):
             for player in players.values():
                 player.play(first, length)
-            ended = self.cuda.event(timing=False)
+            ended = self.cuda.event()
             ended.record()
             if previous is not None:  # the GPU has work to do while this thread waits and launches the next block
                 self._report(*previous, done_before, total)
             previous = ended, first + length - 1
-        if previous is not None:
-            self._report(*previous, done_before, total)
+        for player in players.values():
+            player.prepare_collecting()
+        self._report(*previous, done_before, total)
         for player in players.values():
             player.collect()
 
@@ -207,7 +210,7 @@ class _Batch:
         write = self.kernels.path_kernel(environment.functions, shape, in_single=self.in_single)
         for first in range(1, self.request.horizon + 1, self.steps):
             length = min(self.steps, self.request.horizon + 1 - first)
-            write[self.launch(shape.width)](
+            write[self.launch(shape.width, shape.threads)](
                 state, self.params, self.table, self.means, self.best, self.features, first, length, *self.random
             )
             yield first, length
@@ -244,12 +247,14 @@ class _Player:
             for part in (NO_DELAY if delay is None else delay.params(arms))
         ]
         self.table = batch.send(policy.functions.table(arms, horizon))
-        pruned = is_pruned(arms) and not batch.in_single  # in single precision a GPU draws all arms faster
+        # In single precision a GPU draws all arms faster than it prunes them
+        pruned = policy.functions.posterior is not None and is_pruned(arms) and not batch.in_single
+        self.shape = in_step(batch.shape, batch.replications) if pruned else batch.shape
         self.kernel = batch.kernels.play_kernel(
-            policy.functions, law, batch.shape, in_single=batch.in_single, pruned=pruned, delayed=delay is not None
+            policy.functions, law, self.shape, in_single=batch.in_single, pruned=pruned, delayed=delay is not None
         )
-        rows = batch.kernels.scratch_rows(policy.functions, pruned=pruned)
-        shared = batch.kernels.scratch_is_shared(batch.shape, rows, in_single=batch.in_single)
+        rows = SCRATCH_ROWS if pruned else 1
+        shared = batch.kernels.scratch_is_shared(self.shape, rows, in_single=batch.in_single)
         self.scratch = batch.send(np.zeros((1, 1, 1))) if shared else batch.empty((rows, arms))
         total = batch.send(np.zeros(batch.replications), exact=True)
         parts = [batch.empty(part.shape[1:] if part.size else (1,), part.dtype) for part in row[2:]]
@@ -259,11 +264,16 @@ class _Player:
         """Play a block of steps."""
         batch = self.batch
         cursor = int(np.searchsorted(batch.request.times, first))
-        self.kernel[batch.launch(batch.shape.width)](
+        self.kernel[batch.launch(self.shape.width, self.shape.threads)](
             *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.features, batch.law,
             batch.params, *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0,
             *batch.random,
         )  # fmt: skip
+
+    def prepare_collecting(self) -> None:
+        """Write to the arrays of the record, so that the system gives them memory while the GPU is busy."""
+        for here in self.row[1:]:
+            here.fill(0)
 
     def collect(self) -> None:
         """Copy back what was recorded."""
