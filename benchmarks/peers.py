@@ -40,7 +40,11 @@ STANDARD = ("ucb", "ts", "ots", "d-ucb", "sw-ucb")
 ADAPTIVE = tuple(name for name in db.policies.POLICIES if name.startswith("aff-"))
 COUNTERPARTS = {"aff-d-greedy": "eps-greedy"}  # the names of the others contain that of their counterpart
 WINDOWS = (10, 100, 1000, 10_000)
-FIRST = "import dynabandit as db; db.simulate('aff-ots', 'case-1', horizon=1000, seed=1)"
+FIRST_USES = {
+    "first `Bandit.choose()` of the recommended policy": "Bandit('auto', arms=['a', 'b', 'c'], seed=1).choose()",
+    "first simulation, 1,000 steps": "simulate('aff-ots', 'case-1', horizon=1000, seed=1)",
+    "first simulation, 100 x 1,000 steps": "simulate('aff-ots', 'case-1', horizon=1000, replications=100, seed=1)",
+}
 MEMORY = """
 import resource, sys, time
 import dynabandit as db
@@ -179,15 +183,26 @@ def two_threads() -> float:
     return statistics.median(taken[1]) / statistics.median(taken[2])
 
 
-def first_simulation() -> tuple[float, float]:
-    """Return the seconds of a Python process with a small simulation, with an empty and a filled cache."""
+def first_use(call: str) -> tuple[float, float]:
+    """Return the seconds of a Python process with one call of dynabandit, with an empty and with a filled cache."""
+
+    def seconds(folder: str, interpreted_first: str = "1") -> float:
+        began = time.perf_counter()
+        command = [sys.executable, "-c", f"import dynabandit; dynabandit.{call}"]
+        settings = {"NUMBA_CACHE_DIR": folder, "DYNABANDIT_INTERPRETED_FIRST": interpreted_first}
+        subprocess.run(command, env={**os.environ, **settings}, check=True)
+        return time.perf_counter() - began
+
+    with tempfile.TemporaryDirectory() as unused:
+        seconds(unused)  # Python writes its compiled modules
+    cold = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as empty:
+            cold.append(seconds(empty))
     with tempfile.TemporaryDirectory() as folder:
-        taken = []
-        for _ in range(4):
-            began = time.perf_counter()
-            subprocess.run([sys.executable, "-c", FIRST], env={**os.environ, "NUMBA_CACHE_DIR": folder}, check=True)
-            taken.append(time.perf_counter() - began)
-    return taken[0], statistics.median(taken[1:])
+        seconds(folder, interpreted_first="0")  # compiles everything
+        warm = [seconds(folder) for _ in range(3)]
+    return statistics.median(cold), statistics.median(warm)
 
 
 def most_memory(replications: int, horizon: int) -> tuple[float, float]:
@@ -209,10 +224,9 @@ def measure(turns: int, every_arms: tuple[int, ...]) -> dict[str, Any]:
     by_window: dict[str, dict[str, float]] = {}
     for (peer, window), microseconds in in_turns(windows, turns).items():
         by_window.setdefault(peer, {})[str(window)] = microseconds
-    cold, warm = first_simulation()
     return {
         "machine": machine(), "horizon": HORIZON, "arms": every_arms, "microseconds": times, "windows": by_window,
-        "two_threads": two_threads(), "first_simulation": {"cold": cold, "warm": warm},
+        "two_threads": two_threads(), "first_use": {use: first_use(call) for use, call in FIRST_USES.items()},
     }  # fmt: skip
 
 
@@ -243,16 +257,12 @@ def text_of(numbers: dict[str, Any]) -> str:
     ]
     windows = [[peer, *(f"{of[str(w)]:.3f}" for w in WINDOWS)] for peer, of in numbers["windows"].items()]
     heads = [f"K = {arms}" for arms in every_arms]
-    first = numbers["first_simulation"]
+    first = [[use, f"{cold:.2f}", f"{warm:.2f}"] for use, (cold, warm) in numbers["first_use"].items()]
     opening = (
         f"{found['processor']}, {found['cores']} cores; Python {found['python']}, NumPy {found['numpy']}, Numba "
         f"{found['numba']}. CPU time per step in microseconds, one thread, T = {HORIZON:,}:"
     )
-    closing = (
-        f"Two threads are {numbers['two_threads']:.2f} times as fast as one (AFF-OTS, 50 arms, Case 1). The first "
-        f"simulation of a policy takes {first['cold']:.1f} s with an empty cache of compiled code and "
-        f"{first['warm']:.2f} s with a filled one, including the start of Python."
-    )
+    threads = f"Two threads are {numbers['two_threads']:.2f} times as fast as one (AFF-OTS, 50 arms, Case 1)."
     return "\n\n".join(
         [
             opening,
@@ -263,7 +273,9 @@ def text_of(numbers: dict[str, Any]) -> str:
             table(["policy", "counterpart", *heads], adaptive),
             "SW-UCB with 100 arms, by window length, microseconds per step:",
             table(["", *(f"{window:,}" for window in WINDOWS)], windows),
-            closing,
+            threads,
+            "[First use](#first-use), in seconds, including the start of Python and all imports:",
+            table(["", "empty cache of compiled code", "filled cache"], first),
         ]
     )
 

@@ -9,6 +9,9 @@ from browser import browser, open_page
 
 __all__ = ["browser", "open_page"]
 
+# Tests try the compiled code; tests/core/test_interpreted_first.py tries the switch to it
+os.environ.setdefault("DYNABANDIT_INTERPRETED_FIRST", "0")
+
 settings.register_profile(
     "fixed",
     derandomize=True,

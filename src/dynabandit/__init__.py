@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` returns
-    from dynabandit import checks, environments, estimators, features, integrations, offline, policies
+    from dynabandit import checks, environments, estimators, features, integrations, offline, plot, policies
     from dynabandit.bandit import Bandit
     from dynabandit.client import AsyncClient, Client, ServiceError
     from dynabandit.client.local_decider import LocalDecider
@@ -22,7 +22,8 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "LocalDecider", "Policy", "PythonPolicy",
     "Results", "Run", "ServiceError", "Simulation", "checks", "compare", "delay", "environment", "environments",
-    "estimation", "estimators", "features", "integrations", "offline", "policies", "policy", "reward_law", "simulate",
+    "estimation", "estimators", "features", "integrations", "offline", "plot", "policies", "policy", "reward_law",
+    "simulate",
 ]  # fmt: skip
 
 _MODULES = {

@@ -86,7 +86,7 @@ def test_functions_are_compiled_without_the_gil_and_cached_if_symbols_can_be_num
         return lambda function: function
 
     monkeypatch.setattr(numba, "njit", njit)
-    usual, options = numba.config.CACHE_DIR, {"nogil": True, "error_model": "numpy"}
+    usual, options = numba.config.CACHE_DIR, {"nogil": True, "error_model": "numpy", "_nrt": False}
     compiled(double)
     monkeypatch.setattr(compilation, "has_symbol_counter", lambda: False)
     compiled(double)

@@ -17,7 +17,7 @@ from dynabandit.core.largest_of_draws import BETA, GAMMA, STUDENT, gauss_legendr
 
 TOLERANCE = 1e-8
 RULE = gauss_legendre()
-COMPILED = compiled(probabilities_of_largest)
+COMPILED = compiled(probabilities_of_largest, creates_arrays=True)
 
 
 def found(family: int, laws: Any, *, optimistic: bool = False, function: Callable[..., None] = COMPILED) -> np.ndarray:

@@ -5,6 +5,7 @@ If a test fails here after an upgrade of Numba or numba-cuda, that release chang
 """
 
 import fcntl
+import gc
 import importlib
 import itertools
 import os
@@ -15,12 +16,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 from numba.core import bytecode, caching
+from numba.core.codegen import JITCPUCodegen
+from numba.core.registry import cpu_target
 
 from dynabandit.core import numba_internals
 from dynabandit.core.compilation import CPU_OPTIONS, compiled, compiled_for_cuda, function_folder, kernel
-from dynabandit.core.numba_internals import cache_directory, compile_in_one_process, has_symbol_counter
+from dynabandit.core.kernel_errors import KernelError
+from dynabandit.core.numba_internals import cache_directory, compile_once, has_code_libraries, has_symbol_counter
 from laws import INTERPRETED
 
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
@@ -129,11 +134,102 @@ def test_a_function_is_compiled_by_one_process_at_a_time(tmp_path: Path) -> None
 
     for folder, locked in ((tmp_path, True), (tmp_path / "missing", False)):  # without a lock it compiles all the same
         dispatcher = SimpleNamespace(compile=compile_now)
-        compile_in_one_process(dispatcher, folder)
+        compile_once(dispatcher, folder)
         assert dispatcher.compile("signature") == "code of signature"
         assert found == ([] if locked else ["not locked"])
-    compile_in_one_process(increase, tmp_path)  # interpreted: nothing is compiled
+    compile_once(increase, tmp_path)  # interpreted: nothing is compiled
     assert increase(1.0) == 2.0
+
+
+@kernel
+def positive(x: float) -> float:
+    if x < 0.0:
+        raise ValueError("x is negative")
+    return x
+
+
+@kernel
+def twice_positive(x: float) -> float:
+    return positive(x) + positive(x)
+
+
+@kernel
+def never_called(x: float) -> float:
+    return twice_positive(x)
+
+
+@needs_compiler
+def test_only_functions_that_python_calls_have_machine_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert has_code_libraries(), "numba.core.codegen.JITCodeLibrary or its context has other methods"
+    library, made = numba_internals.WholeFunctionLibrary, list[Any]()
+    finalize = library.finalize
+
+    def finalize_and_keep(self: Any) -> None:
+        made.append(self)
+        finalize(self)
+
+    monkeypatch.setattr(library, "finalize", finalize_and_keep)
+
+    def first(x: float, count: int) -> float:
+        # LLVM removes the first call, and links what it calls only because the second call needs it
+        return (never_called(x) if count - count > 0 else 0.0) + twice_positive(x)
+
+    usual = cpu_target.target_context.codegen()._library_class
+    whole: Any = compiled(first)
+    assert whole(2.0, 1) == 4.0
+    assert {one.name for one in made if one.has_machine_code} == {first.__qualname__}
+    assert {"positive", "twice_positive"} <= {one.name for one in made}
+    with pytest.raises(ValueError, match="x is negative"):  # it has the environment of `positive`
+        whole(-1.0, 1)
+    assert cpu_target.target_context.codegen()._library_class is usual
+    assert "create_cfunc_wrapper" not in vars(cpu_target.target_context)
+    assert gc.isenabled()
+    # Functions of other libraries that are compiled as usual can call the same kernels, also from C
+    assert numba.njit(lambda x: twice_positive(x) + 1.0)(2.0) == 5.0
+    assert numba.cfunc("float64(float64)")(increase).ctypes(1.0) == 2.0
+    again: Any = compiled(first)
+    assert again(3.0, 1) == 6.0
+    assert again.stats.cache_hits  # from the folder
+
+
+@needs_compiler
+def test_a_function_that_creates_arrays_counts_references(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    def total(x: float) -> float:
+        numbers = np.zeros(3)
+        numbers[0] = x
+        return float(numbers.sum())
+
+    assert compiled(total)(2.0) == compiled(total)(2.0) == 2.0
+    with pytest.raises(KernelError, match="not_defined"):
+        compiled(lambda: not_defined)()  # type: ignore[name-defined]  # noqa: F821
+    assert gc.isenabled()
+
+
+@needs_compiler
+def test_a_thread_can_be_asked_to_stop_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    function: Any = compiled(lambda x: twice_positive(x) - 1.0)
+    with pytest.raises(numba_internals.CompilationStopped), numba_internals.stop_compiling_when(lambda: True):
+        function(1.0)
+    assert (function.signatures, gc.isenabled()) == ([], True)
+    assert function(1.0) == 1.0
+
+
+@needs_compiler
+def test_a_numba_with_other_code_libraries_compiles_as_usual(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.delattr(JITCPUCodegen, "_library_class")
+    assert not has_code_libraries()
+    monkeypatch.undo()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba_internals, "has_code_libraries", lambda: False)
+    function: Any = compiled(increase)
+    assert function(1.0) == 2.0
+    (overload,) = function.overloads.values()
+    assert not isinstance(overload.library, numba_internals.WholeFunctionLibrary)
 
 
 @needs_compiler

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ADDRESS = "http://127.0.0.1:8000"
 TESTED_HERE = (
-    "index.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md", "guides/operator.md",
-    "adaptive-forgetting.md", "rewards.md", "estimator-accuracy.md",
+    "index.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md",
+    "adaptive-forgetting.md", "rewards.md", "estimator-accuracy.md", "figures.md",
 )  # fmt: skip
 TESTED_ELSEWHERE = {
     "adding-an-algorithm.md": "tests/documentation/test_own_policy.py",
@@ -28,6 +28,7 @@ TESTED_ELSEWHERE = {
     "integrations.md": "tests/integrations/test_docs.py",
     "javascript.md": "tests/service/test_javascript_client.py",
     "leaderboard.md": "tests/leaderboard/test_run.py: parts are merged; its run needs a GPU",
+    "operations.md": "tests/service/test_operations.py",
     "personalizer.md": "tests/service/http/test_personalizer.py",
     "offline.md": "tests/offline/test_open_bandit.py",
     "service.md": "tests/service/test_docs.py",

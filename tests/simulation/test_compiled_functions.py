@@ -14,6 +14,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.core.compilation import CPU_OPTIONS
+from dynabandit.core.numba_internals import compile_once
 from dynabandit.core.streams import stream
 from dynabandit.policies import PolicyFunctions, Reward, Step
 from dynabandit.policies.base import new_state
@@ -25,7 +26,7 @@ KERNELS = ("start", "learn", "score", "posterior", "common", "explore", "reveal"
 
 @functools.cache
 def alone(function: Callable[..., Any]) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = numba.njit(**CPU_OPTIONS)(function)
+    compiled: Callable[..., Any] = compile_once(numba.njit(**CPU_OPTIONS)(function), None)
     return compiled
 
 

@@ -4,7 +4,7 @@ import copy
 import itertools
 import secrets
 import zlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dynabandit.bandit.ranking import Ranking
 from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.context import Context
+from dynabandit.core.interpreted_first import interpreted_first
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED
 from dynabandit.environments import RewardLaw, reward_law
@@ -125,10 +126,15 @@ class Bandit(Ranking, RewardLearning):
         self._choice_law = choice_of(functions)
         if self._choice_law is not None and self._choice_law.law is not None:
             self._write_laws = write_laws(functions)
+        choose, learn = self._compiled_functions()
+        self._choose, self._learn = interpreted_first(choose), interpreted_first(learn)
+
+    def _compiled_functions(self) -> tuple[Callable[..., int], Callable[..., None]]:
+        """Return the compiled functions of the policy that choose an arm and learn a reward."""
+        functions = self._policy.functions
         if self._models is None:
-            self._choose, self._learn = compiled.choose(functions), compiled.learn(functions)
-        else:
-            self._choose, self._learn = compiled.choose_in_context(functions), compiled.learn_in_context(functions)
+            return compiled.choose(functions), compiled.learn(functions)
+        return compiled.choose_in_context(functions), compiled.learn_in_context(functions)
 
     @property
     def policy(self) -> Policy:
@@ -251,8 +257,13 @@ class Bandit(Ranking, RewardLearning):
         return taken
 
     def compile(self) -> None:
-        """Compile the functions for decisions and rewards now instead of at their first use."""
+        """Compile the functions for decisions and rewards now, and wait for it.
+
+        Otherwise the first decisions are made by interpreted code while another thread compiles (docs/performance.md).
+        """
+        self._choose, self._learn = self._compiled_functions()
         other = self.copy()  # because it plays and learns
+        other._choose, other._learn = self._choose, self._learn
         vector = None if other._contexts is None else np.zeros(other._contexts.encoder.dimension)
         if len(other._columns) > 0:
             other._choose_among(other._columns, self._step + 1, vector)

@@ -20,7 +20,6 @@ BETWEEN_TESTS = 8  # terms of the fraction between two tests for convergence
 MOST_TERMS = 100_000
 CONVERGED = 1e-14  # the relative change in so many terms
 NEGLIGIBLE = -90.0  # the logarithm of a probability that no simulation sees
-WORK_ROWS = 4
 
 
 @kernel
@@ -126,26 +125,27 @@ def write_points(points: np.ndarray, grid: np.ndarray) -> None:
 def write_log_distribution(a: float, b: float, grid: np.ndarray, work: np.ndarray, logs: np.ndarray) -> None:
     """Write `log_distribution` at all points of a grid; probabilities below exp(-90) count as 0."""
     n = logs.size
-    x, y, log_x, log_y = grid[:n], grid[n : 2 * n], grid[2 * n : 3 * n], grid[3 * n : 4 * n]
     log_norm, switch = log_beta(a, b), (a + 1.0) / (a + b + 2.0)
-    first = above = last = 0
+    first = above = last = 0  # 1 - F is computed from `first` on, F from `above` on, and F is 0 from `last` on
     for i in range(n):
-        logs[i] = a * log_x[i] + b * log_y[i] - log_norm
-        if x[i] > switch:
-            above = i + 1
+        logs[i] = a * grid[2 * n + i] + b * grid[3 * n + i] - log_norm
+        if grid[i] > switch:
+            above = last = i + 1
             if logs[i] < NEGLIGIBLE:
                 first = i + 1
-        if x[i] > switch or logs[i] >= NEGLIGIBLE:
+        elif logs[i] >= NEGLIGIBLE:
             last = i + 1
-    for i in range(first):
-        logs[i] = 0.0
-    if first < above:
-        write_fractions(y[first:above], b, a, work)
-        for i in range(first, above):
-            logs[i] = math.log1p(-math.exp(logs[i]) * work[i - first] / b)
-    if above < last:
-        write_fractions(x[above:last], a, b, work)
-        for i in range(above, last):
-            logs[i] += math.log(work[i - above] / a)
-    for i in range(last, n):
-        logs[i] = -math.inf
+    for i in range(n):
+        if i < first:
+            logs[i] = 0.0
+        elif i >= last:
+            logs[i] = -math.inf
+    for side in range(2):  # one call of a function that takes long to compile
+        start, end = (first, above) if side == 0 else (above, last)
+        shape, other = (b, a) if side == 0 else (a, b)
+        if start < end:
+            points = grid[(1 - side) * n + start : (1 - side) * n + end]
+            write_fractions(points, shape, other, work)
+            for i in range(start, end):
+                share = work[i - start] / shape
+                logs[i] = math.log1p(-math.exp(logs[i]) * share) if side == 0 else logs[i] + math.log(share)

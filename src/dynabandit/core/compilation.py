@@ -23,7 +23,7 @@ from dynabandit.core.fingerprint import fingerprint
 from dynabandit.core.kernel_errors import kernel_errors
 from dynabandit.core.numba_internals import (
     cache_directory,
-    compile_in_one_process,
+    compile_once,
     has_symbol_counter,
     key_by_signature,
     wrap_compilation,
@@ -33,7 +33,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 CACHE_FORMAT = 3
 KEEP_UNUSED_DAYS = 30
-CPU_OPTIONS = {"nogil": True, "error_model": "numpy"}
+CPU_OPTIONS = {
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,  # count no references to arrays, which would take most of the time of many policies
+}
 # Settings of Numba, from environment variables, that change the machine code
 NUMBA_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 
@@ -52,23 +56,24 @@ def inlined_kernel(function: Function) -> Function:
     return cast(Function, register_jitable(forceinline=True)(function))
 
 
-def compiled(function: Function) -> Function:
-    """Return `function` compiled for the CPU: on its first call, without the GIL, cached on disk."""
-    dispatcher = _cached(function) if has_symbol_counter() else numba.njit(**CPU_OPTIONS)(function)
+def compiled(function: Function, *, creates_arrays: bool = False) -> Function:
+    """Return `function` compiled for the CPU: on its first call, without the GIL, cached on disk.
+
+    Kernels do not create arrays. If a function does, it need not be said, but saves a first attempt to compile it.
+    """
+    dispatcher = _dispatcher(function, {**CPU_OPTIONS, "_nrt": creates_arrays})
     wrap_compilation(dispatcher, lambda: kernel_errors(function))
     return cast(Function, dispatcher)
 
 
-def _cached(function: Function) -> Any:
-    """Return a dispatcher whose compiled code is cached on disk."""
-    try:
-        folder = function_folder(function, CPU_OPTIONS)
-        with cache_directory(numba.config, folder):
-            dispatcher = numba.njit(cache=True, **CPU_OPTIONS)(function)
-        compile_in_one_process(dispatcher, folder)
-        return dispatcher
-    except (OSError, RuntimeError):  # no folder can be written, or there is no home folder: compile without a cache
-        return numba.njit(**CPU_OPTIONS)(function)
+def _dispatcher(function: Function, options: dict[str, Any]) -> Any:
+    """Return a dispatcher, whose compiled code is cached on disk if possible."""
+    if has_symbol_counter():
+        with contextlib.suppress(OSError, RuntimeError):  # no folder can be written, or there is no home folder
+            folder = function_folder(function, options)
+            with cache_directory(numba.config, folder):
+                return compile_once(numba.njit(cache=True, **options)(function), folder)
+    return compile_once(numba.njit(**options)(function), None)
 
 
 def compiled_for_cuda(function: Callable[..., Any], **options: Any) -> Any:

@@ -4,6 +4,7 @@ If a Numba release changes one of them, code is compiled as before but not cache
 wrong results. tests/core/test_numba_internals.py then fails and says which part changed.
 """
 
+import gc
 import itertools
 import os
 import secrets
@@ -13,7 +14,14 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from pathlib import Path
 from typing import Any
 
+from llvmlite import binding as llvm
 from numba.core.bytecode import FunctionIdentity
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler import lookup_environment
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
+from numba.core.errors import ForceLiteralArg, NumbaError
+from numba.core.registry import cpu_target
 
 _lock = threading.Lock()
 
@@ -74,19 +82,198 @@ def wrap_compilation(dispatcher: Any, context: Callable[[], AbstractContextManag
     dispatcher.compile = compile_in_context
 
 
-def compile_in_one_process(dispatcher: Any, folder: Path) -> None:
-    """Let other processes that need the same function wait for its compiled code instead of compiling it too."""
-    wrap_compilation(dispatcher, lambda: _locked(folder / "lock"))
+def compile_once(dispatcher: Any, folder: Path | None) -> Any:
+    """Return a dispatcher that generates machine code of its function as a whole, in one process at a time.
+
+    Other processes that need the same function wait for its compiled code in `folder` instead of compiling it too. If
+    it cannot be compiled without counting references to arrays, as when it creates one, it is compiled with that.
+    """
+    compile_or_load = getattr(dispatcher, "compile", None)
+    if compile_or_load is None:
+        return dispatcher
+
+    def compile_whole(signature: Any) -> Any:
+        with _locked(folder), machine_code_of_whole_functions():
+            try:
+                return compile_or_load(signature)
+            except ForceLiteralArg:  # a part of how Numba compiles
+                raise
+            except NumbaError:
+                if dispatcher.targetoptions.get("_nrt", True):
+                    raise
+            dispatcher.targetoptions["_nrt"] = True
+            dispatcher._compiler._failed_cache.clear()
+            return compile_or_load(signature)
+
+    dispatcher.compile = compile_whole
+    return dispatcher
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock of a file, if the system and the folder allow it."""
+def machine_code_of_whole_functions() -> Iterator[None]:
+    """Let Numba generate machine code of a function together with all that it calls, and not also of each of these.
+
+    Numba optimises every function that is called, generates its machine code and then links it into its callers, where
+    it is optimised again. Only functions that Python calls need machine code, so this takes half of the time. Garbage
+    collections, which would traverse all that Numba keeps, take another 15 %.
+    """
+    if not has_code_libraries():
+        yield
+        return
+    with global_compiler_lock:  # Numba compiles with this lock, so no other thread compiles meanwhile
+        context, collects = cpu_target.target_context, gc.isenabled()
+        codegen = context.codegen()
+        before, codegen._library_class = codegen._library_class, WholeFunctionLibrary
+        context.create_cfunc_wrapper = lambda *arguments: None  # for C, which calls none of our functions
+        gc.disable()
+        try:
+            yield
+        finally:
+            codegen._library_class = before
+            del context.create_cfunc_wrapper
+            if collects:
+                gc.enable()
+
+
+class CompilationStopped(BaseException):
+    """A thread was asked to stop compiling; not an `Exception`, which Numba would turn into an error of its own."""
+
+
+_stopping = threading.local()
+
+
+def _never() -> bool:
+    return False
+
+
+@contextmanager
+def stop_compiling_when(asked: Callable[[], bool]) -> Iterator[None]:
+    """Raise `CompilationStopped` if this thread compiles another function when `asked` is true."""
+    _stopping.asked = asked
+    try:
+        yield
+    finally:
+        del _stopping.asked
+
+
+def has_code_libraries() -> bool:
+    """Whether Numba's code libraries have the methods on which `WholeFunctionLibrary` relies."""
+    names = (
+        "_ensure_finalized", "_finalize_final_module", "_get_module_for_linking", "_optimize_final_module",
+        "_raise_if_finalized", "codegen", "finalize", "get_defined_functions", "get_pointer_to_function",
+    )  # fmt: skip
+    contexts = hasattr(CPUContext, "create_cfunc_wrapper") and hasattr(JITCPUCodegen, "_library_class")
+    return contexts and all(hasattr(JITCodeLibrary, name) for name in names)
+
+
+class WholeFunctionLibrary(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
+    """The code of one function, whose machine code is generated when its address is needed.
+
+    Before, it has only the LLVM module of this function and a list of the libraries that the function calls.
+    """
+
+    has_machine_code = False
+    _own_module: Any = None
+
+    @property
+    def codegen(self) -> Any:
+        """What sets the environment of the function, which exists together with its machine code."""
+        return self._codegen if self.has_machine_code else _NoEnvironments()
+
+    def finalize(self) -> None:
+        """End the construction of the module, or of everything if this thread shall stop compiling."""
+        if getattr(_stopping, "asked", _never)():
+            raise CompilationStopped
+        self._raise_if_finalized()
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return the address of a function of the module, or 0 if it has none, like that of a wrapper for Python."""
+        self._ensure_finalized()
+        if not self.has_machine_code:
+            if not any(function.name == name for function in self.get_defined_functions()):
+                return 0
+            self._generate()
+        return int(super().get_pointer_to_function(name))
+
+    def _generate(self) -> None:
+        """Link all that the function calls, optimise it together and generate machine code."""
+        self._codegen._check_llvm_bugs()
+        for module in self._called_modules():
+            self._final_module.link_in(module, preserve=True)
+        self._optimize_final_module()
+        self._final_module.verify()
+        self._finalize_final_module()
+        for variable in self._final_module.global_variables:
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                self._codegen.set_env(variable.name, environment)
+
+    def _finalize_final_module(self) -> None:
+        super()._finalize_final_module()
+        self.has_machine_code = True
+
+    def _called_modules(self) -> list[Any]:
+        """Return the modules of all that this function calls, each one after those that call it.
+
+        LLVM links only those functions of a module that are called from what is linked already.
+        """
+        visited: set[Any] = {self}
+        called: list[Any] = []
+
+        def visit(library: Any) -> None:
+            if not _has_module_of_all(library):
+                for other in library._linking_libraries:
+                    if other not in visited:
+                        visited.add(other)
+                        visit(other)
+                        called.append(other)
+
+        visit(self)
+        return [
+            one._get_module_for_linking() if _has_module_of_all(one) else one._module_of_function()
+            for one in reversed(called)
+        ]
+
+    def _module_of_function(self) -> Any:
+        """Return the module of this function alone, which LLVM may inline and remove."""
+        if self._own_module is None:
+            self._own_module = self._final_module.clone()
+            for function in self._own_module.functions:
+                if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                    function.linkage = "linkonce_odr"
+        return self._own_module
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the module with all that it calls, for the library of a function that Numba compiles as usual."""
+        if not self.has_machine_code:
+            self._generate()
+        return super()._get_module_for_linking()
+
+
+def _has_module_of_all(library: Any) -> bool:
+    """Whether the module of a library has all that its function calls."""
+    return not isinstance(library, WholeFunctionLibrary) or library.has_machine_code
+
+
+class _NoEnvironments:
+    """Stands for Numba's code generator as long as a library has no machine code."""
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: `WholeFunctionLibrary` sets it later."""
+
+
+@contextmanager
+def _locked(folder: Path | None) -> Iterator[None]:
+    """Hold the exclusive lock of a folder, if there is one and the system and the folder allow it."""
     with ExitStack() as stack:
         with suppress(ImportError, OSError):
             import fcntl
 
-            fcntl.flock(stack.enter_context(path.open("w")), fcntl.LOCK_EX)
+            if folder is not None:
+                fcntl.flock(stack.enter_context((folder / "lock").open("w")), fcntl.LOCK_EX)
         yield
 
 

@@ -108,7 +108,7 @@ RULE = largest_of_draws.gauss_legendre()
 @functools.cache
 def integrate() -> Callable[..., None]:
     """Return the compiled `probabilities_of_largest`, the same for all policies."""
-    return compiled(largest_of_draws.probabilities_of_largest)
+    return compiled(largest_of_draws.probabilities_of_largest, creates_arrays=True)
 
 
 def probabilities_of(choice: Choice, laws: np.ndarray) -> np.ndarray | None:

@@ -13,7 +13,7 @@ from dynabandit.core.largest_beta_draw import GROUP, NOT_ABOVE, draw_above, may_
 from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, Stream, pick, shifted
 from dynabandit.policies.argmax_tree import tree_argmax
 from dynabandit.policies.base import Choose, PolicyFunctions, PolicyState, Step, no_preparation
-from dynabandit.policies.draw_tree import make_draw_tree
+from dynabandit.policies.draw_tree import make_choose_in_tree
 
 SCRATCH_ROWS = 4
 FEW_ARMS = 8  # up to this many arms, drawing all of them is cheaper than pruning
@@ -67,7 +67,7 @@ def make_choose(
     leading_arm = make_leading_arm(lanes, in_tree=scored and lanes is SINGLE_LANE)
     if scored and functions.posterior is not None:
         raise ValueError("a policy with a posterior draws new scores at every step: it has no static index")
-    leading_draw = make_leading_draw(functions, lanes) if in_tree else no_leading_draw
+    choose_in_tree, lowest = make_choose_in_tree(functions) if in_tree else no_tree, lanes.lowest
     if scored or in_tree:
         fill = keep_scores
     elif functions.posterior is None:
@@ -86,7 +86,11 @@ def make_choose(
                 prepare(state, step, params)
             sync()
         if in_tree:
-            leader = leading_draw(state, step, params, space)
+            leader = arms
+            if is_leader():
+                leader = choose_in_tree(space.tree, state, step, params, space.scratch)
+            sync()
+            leader = lowest(leader)
         else:
             fill(state, step, params, space.scratch)
             sync()
@@ -137,24 +141,9 @@ def make_score_row(functions: PolicyFunctions, lanes: LaneGroup) -> tuple[Callab
     return fill, update
 
 
-def make_leading_draw(functions: PolicyFunctions, lanes: LaneGroup) -> Callable[..., int]:
-    """Return leading_draw(state, step, params, space): the arm with the largest draw, found by one lane in a tree."""
-    choose, is_leader, lowest, sync = make_draw_tree(functions).choose, lanes.is_leader, lanes.lowest, lanes.sync
-
-    @inlined_kernel
-    def leading_draw(state: PolicyState, step: Step, params: Any, space: Workspace) -> int:
-        arm = step.arms
-        if is_leader():
-            arm = choose(space.tree, state, step, params, space.scratch)
-        sync()
-        return lowest(arm)
-
-    return leading_draw
-
-
 @kernel
-def no_leading_draw(state: PolicyState, step: Step, params: Any, space: Workspace) -> int:
-    """Replace `leading_draw` where there is no tree."""
+def no_tree(tree: np.ndarray, state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> int:
+    """Replace the choice in a draw tree where there is none."""
     return 0
 
 

@@ -25,7 +25,8 @@ SMALLEST_GAP = 1e-9  # between two boundaries, relative to their size
 EXCESS = 0  # how many arms too many were visited since the boundaries were placed
 BOUNDARY = 1  # the boundaries, falling log-odds; all 0 before they are placed
 SAVED = BOUNDARY + BOUNDARIES
-POINTS = SAVED  # what `core.beta_cells.write_points` writes
+FILLED = SAVED  # whether the rest of the tree was computed
+POINTS = FILLED + 1  # what `core.beta_cells.write_points` writes
 
 
 @kernel

@@ -14,16 +14,17 @@ is below its present mass. Arms without rewards are counted, and share a mass th
 The nodes below one parent are a family of 8, stored in one row of the tree: for each of `FIELDS` the numbers of its 8
 nodes. The families below family f are 8 f + 1 to 8 f + 8; those of the last level have one node per arm. The first rows
 are the head of the tree. Everything but the head is a function of the state, the step and the first `SAVED` numbers of
-the head: a bandit saves these, and `fill` computes the rest.
+the head. A bandit saves these, and the next decision computes the rest.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.core.beta_cells import WORK_ROWS, log_distribution, write_log_distribution
+from dynabandit.core.beta_cells import log_distribution, write_log_distribution
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import not_empty
 from dynabandit.core.largest_beta_draw import sub_gaussian_bound
@@ -34,6 +35,7 @@ from dynabandit.policies.draw_cells import (
     BOUNDARY,
     CELLS,
     EXCESS,
+    FILLED,
     POINTS,
     REFERENCE,
     is_placed,
@@ -47,9 +49,7 @@ FAMILY = 8
 NEW, EXPIRY = CELLS, CELLS + 1  # the fields after the masses: how many arms are new, and when the first mass expires
 FIELDS = CELLS + 2
 HEAD_ROWS = 3  # the cells; numbers of one computation; the column of a new arm
-HAZARD = (1 + WORK_ROWS) * BOUNDARIES  # in the second row of the head, after log F and the work of a fraction
-SAMPLE = 128  # arms from which the first boundaries are placed
-PLACINGS = 8  # of the first boundaries, each from the one before
+FIRST_FILLINGS = 3  # of a tree without boundaries, which are placed by the sums of the filling before
 USUAL_VISITS = 3.0  # more arms in one decision count as excess
 EXCESS_PER_ARM = 4.0  # so many, and placing the boundaries again is worth its time
 LONGEST_WINDOW = 22  # its logarithm to base 2
@@ -72,7 +72,7 @@ def uses_draw_tree(functions: PolicyFunctions, arms: int) -> bool:
 
 
 def new_draw_trees(replications: int, arms: int) -> np.ndarray:
-    """Return an empty tree for each replication; `fill` needs zeros."""
+    """Return an empty tree for each replication, which its first decision fills."""
     return np.zeros((replications, HEAD_ROWS + _first_leaf(arms) + -(-arms // FAMILY), FIELDS * FAMILY))
 
 
@@ -116,6 +116,22 @@ def write_sums(tree: np.ndarray, family: int) -> None:
 
 
 @kernel
+def write_path(tree: np.ndarray, family: int) -> None:
+    """Write all nodes above a family."""
+    while family > 0:
+        write_sums(tree, family)
+        family = (family - 1) // FAMILY
+
+
+@kernel
+def clear(tree: np.ndarray) -> None:
+    """Let no node expire, also those without arms."""
+    for row in range(HEAD_ROWS, tree.shape[0]):
+        for node in range(FAMILY):
+            tree[row, EXPIRY * FAMILY + node] = math.inf
+
+
+@kernel
 def sum_of(tree: np.ndarray, field: int) -> float:
     """Return the sum over all arms."""
     total = 0.0
@@ -139,77 +155,44 @@ def first_expired(tree: np.ndarray, number: int, first_leaf: int) -> int:
         family = FAMILY * family + 1 + node
 
 
-class DrawTree(NamedTuple):
-    """The functions of a policy's draw tree; `tree` is the array of one replication.
+@kernel
+def mark_all(tree: np.ndarray) -> None:
+    """Let the next decision compute the whole tree, after any change of the state or of the saved numbers."""
+    tree[0, FILLED] = 0.0
 
-    A bandit saves ``tree[0, :SAVED]`` after each decision and restores it before `fill`.
+
+@kernel
+def mark_arm(tree: np.ndarray, arm: int, arms: int) -> None:
+    """Let the next decision compute the masses of an arm again, after a play or a reward: they expire at once."""
+    family, node = _first_leaf(arms) + arm // FAMILY, arm % FAMILY
+    tree[HEAD_ROWS + family, EXPIRY * FAMILY + node] = 0.0
+    while family > 0:
+        node, family = (family - 1) % FAMILY, (family - 1) // FAMILY
+        tree[HEAD_ROWS + family, EXPIRY * FAMILY + node] = 0.0
+
+
+@functools.cache
+def make_choose_in_tree(functions: PolicyFunctions) -> Callable[..., int]:
+    """Return choose(tree, state, step, params, scratch): the arm with the largest draw.
+
+    A bandit saves ``tree[0, :SAVED]`` after a decision. After it has restored these numbers, or if arms were added or
+    removed, it calls `mark_all`.
     """
-
-    fill: Callable[..., None]
-    """fill(tree, state, step, params): before the decision of `step`; places the cells if `tree` has none."""
-    update: Callable[..., None]
-    """update(tree, state, arm, step, params): after a play or a reward of an arm, `step` being the latest decision."""
-    choose: Callable[..., int]
-    """choose(tree, state, step, params, scratch): the arm with the largest draw."""
-
-
-def make_draw_tree(functions: PolicyFunctions) -> DrawTree:
-    """Return the functions of the draw tree of a policy."""
-    common = functions.common
-    write_arm, write_new = make_write_arm(functions), make_write_new(functions)
-    place_by_sample, place_by_sums = make_place_by_sample(functions), make_place_by_sums(functions)
-    find_draws, largest_draw = make_find_draws(functions), make_largest_draw(functions)
-    new_shapes, optimistic = make_new_shapes(functions), functions.optimistic
-    expires = functions.idle_posterior == MONOTONE
-
-    @kernel
-    def fill(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
-        write_new(tree, state, params)
-        full = Step(step.number, step.arms, common(state, step.number, params), step.features, step.table, step.random)
-        if is_placed(tree[0]):
-            write_grid(tree[0])
-        else:
-            place_by_sample(tree, state, full, params)
-        write_all(tree, state, full, params)
-
-    @kernel
-    def write_all(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
-        first_leaf = _first_leaf(step.arms)
-        tree[HEAD_ROWS:, EXPIRY * FAMILY :] = math.inf
-        for arm in range(step.arms):
-            write_arm(tree, state, arm, step, params)
-        for family in range(first_leaf + (step.arms - 1) // FAMILY, 0, -1):
-            write_sums(tree, family)
-
-    @kernel
-    def write_path(tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> None:
-        write_arm(tree, state, arm, step, params)
-        family = _first_leaf(step.arms) + arm // FAMILY
-        while family > 0:
-            write_sums(tree, family)
-            family = (family - 1) // FAMILY
-
-    @kernel
-    def update(tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> None:
-        following = Step(step.number + 1, step.arms, 0.0, step.features, step.table, step.random)
-        write_path(tree, state, arm, following, params)
+    bring_up_to_date, optimistic = make_bring_up_to_date(functions), functions.optimistic
+    find_draws, largest_draw, new_shapes = (
+        make_find_draws(functions),
+        make_largest_draw(functions),
+        make_new_shapes(functions),
+    )
 
     @kernel
     def choose(tree: np.ndarray, state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> int:
-        head, arms, number, random = tree[0], step.arms, step.number, step.random
-        if expires:
-            arm = first_expired(tree, number, _first_leaf(arms))
-            while arm >= 0:
-                write_path(tree, state, arm, step, params)
-                arm = first_expired(tree, number, _first_leaf(arms))
-        if head[EXCESS] > EXCESS_PER_ARM * (arms - sum_of(tree, NEW)) + 1000.0:
-            place_by_sums(tree, state, step, params)
-            write_all(tree, state, step, params)
-        new, logs = sum_of(tree, NEW), tree[1, :BOUNDARIES]
+        bring_up_to_date(tree, state, step, params)
+        head, new, logs = tree[0], sum_of(tree, NEW), tree[1]
         if new > 0.0:
             a, b = new_shapes(tree, state, step, params)
-            write_logs(a, b, optimistic, tree, logs)
-        rest = exponential(random, number, 0, CELLS)
+            write_logs(a, b, optimistic, tree)
+        rest = exponential(step.random, step.number, 0, CELLS)
         high, low, log_high, found = math.inf, math.inf, 0.0, 0
         for cell in range(CELLS):
             last = cell == BOUNDARIES
@@ -220,7 +203,7 @@ def make_draw_tree(functions: PolicyFunctions) -> DrawTree:
                 found = find_draws(tree, state, step, params, Range(cell, high, low, new_mass), rest, scratch)
                 if found > 0:
                     break
-                rest = exponential(random, number, cell + 1, CELLS)
+                rest = exponential(step.random, step.number, cell + 1, CELLS)
             else:
                 rest -= mass
             high, log_high = low, log_low
@@ -228,12 +211,63 @@ def make_draw_tree(functions: PolicyFunctions) -> DrawTree:
             return int(scratch[0, 0])
         return largest_draw(state, step, params, scratch, found, low, high)
 
-    return DrawTree(fill, update, choose)
+    return choose
 
 
-def make_log_distribution(functions: PolicyFunctions) -> Callable[[float, float, float], float]:
+@functools.cache
+def make_bring_up_to_date(functions: PolicyFunctions) -> Callable[..., None]:
+    """Return bring_up_to_date(tree, state, step, params), which computes what has changed or expired.
+
+    All arms are computed if the tree is not filled. Boundaries are placed if there are none, and placed again if
+    decisions have visited too many arms.
+    """
+    write_arm, write_new, place_by_sums = (
+        make_write_arm(functions),
+        make_write_new(functions),
+        make_place_by_sums(functions),
+    )
+
+    @kernel
+    def bring_up_to_date(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
+        head, arms = tree[0], step.arms
+        first_leaf = _first_leaf(arms)
+        fillings = 0
+        if head[FILLED] == 0.0:
+            clear(tree)
+            write_new(tree, state, params)
+            fillings = 1
+            if not is_placed(head):
+                place_first(head)
+                fillings = FIRST_FILLINGS
+            write_grid(head)
+            head[FILLED] = 1.0
+        elif head[EXCESS] > EXCESS_PER_ARM * (arms - sum_of(tree, NEW) + FAMILY * FAMILY):
+            place_by_sums(tree, state, step, params)
+            fillings = 1
+        arm = 0 if fillings > 0 else first_expired(tree, step.number, first_leaf)
+        while arm >= 0:
+            write_arm(tree, state, arm, step, params)
+            if fillings == 0:
+                write_path(tree, first_leaf + arm // FAMILY)
+                arm = first_expired(tree, step.number, first_leaf)
+                continue
+            arm += 1
+            if arm == arms:
+                for family in range(first_leaf + (arms - 1) // FAMILY, 0, -1):
+                    write_sums(tree, family)
+                fillings -= 1
+                arm = 0
+                if fillings > 0:
+                    place_by_sums(tree, state, step, params)
+                else:
+                    arm = first_expired(tree, step.number, first_leaf)
+
+    return bring_up_to_date
+
+
+@functools.cache
+def make_log_distribution(optimistic: bool) -> Callable[[float, float, float], float]:
     """Return log_of(a, b, t): log F(t) of the score of an arm; an optimistic score is never below the mean."""
-    optimistic = functions.optimistic
 
     @kernel
     def log_of(a: float, b: float, t: float) -> float:
@@ -244,21 +278,23 @@ def make_log_distribution(functions: PolicyFunctions) -> Callable[[float, float,
     return log_of
 
 
+@functools.cache
 def make_write_new(functions: PolicyFunctions) -> Callable[..., None]:
     """Return write_new(tree, state, params), which writes the column of a new arm into the head."""
     start = functions.start
 
     @kernel
     def write_new(tree: np.ndarray, state: PolicyState, params: Any) -> None:
-        slots, size = state.memory.shape[0], state.shared.size
-        shared = tree[1, :size]
-        shared[:] = state.shared
+        slots, shared = state.memory.shape[0], tree[1, : state.shared.size]
+        for i in range(shared.size):
+            shared[i] = state.shared[i]
         column = tree[2, :slots].reshape((slots, 1))
         start(PolicyState(column, shared, state.last_played, state.pending, state.models), 0, params)
 
     return write_new
 
 
+@functools.cache
 def make_new_shapes(functions: PolicyFunctions) -> Callable[..., tuple[float, float]]:
     """Return new_shapes(tree, state, step, params): the posterior of every new arm."""
     posterior = functions.posterior
@@ -274,6 +310,7 @@ def make_new_shapes(functions: PolicyFunctions) -> Callable[..., tuple[float, fl
     return new_shapes
 
 
+@functools.cache
 def make_write_arm(functions: PolicyFunctions) -> Callable[..., None]:
     """Return write_arm(tree, state, arm, step, params), which writes the node of an arm for the decision of `step`."""
     bound, optimistic = make_bound(functions), functions.optimistic
@@ -290,8 +327,8 @@ def make_write_arm(functions: PolicyFunctions) -> Callable[..., None]:
         a, b, expiry = bound(tree, state, arm, step, params)
         row[NEW * FAMILY + node] = 0.0
         row[EXPIRY * FAMILY + node] = expiry
-        logs = tree[1, :BOUNDARIES]
-        write_logs(a, b, optimistic, tree, logs)
+        logs = tree[1]
+        write_logs(a, b, optimistic, tree)
         high = 0.0
         for cell in range(CELLS):
             low = logs[cell] if cell < BOUNDARIES else -math.inf
@@ -302,10 +339,10 @@ def make_write_arm(functions: PolicyFunctions) -> Callable[..., None]:
 
 
 @kernel
-def write_logs(a: float, b: float, optimistic: bool, tree: np.ndarray, logs: np.ndarray) -> None:
-    """Write log F of a score at all boundaries."""
-    head = tree[0]
-    write_log_distribution(a, b, head[POINTS:], tree[1, BOUNDARIES:], logs)
+def write_logs(a: float, b: float, optimistic: bool, tree: np.ndarray) -> None:
+    """Write log F of a score at all boundaries into the second row of the head."""
+    head, logs = tree[0], tree[1]
+    write_log_distribution(a, b, head[POINTS:], logs[BOUNDARIES:], logs[:BOUNDARIES])
     if optimistic:
         mean = math.log(a / b)
         for i in range(BOUNDARIES):
@@ -322,6 +359,7 @@ def is_new(column: np.ndarray, state: PolicyState, arm: int) -> bool:
     return same
 
 
+@functools.cache
 def make_bound(functions: PolicyFunctions) -> Callable[..., tuple[float, float, float]]:
     """Return bound(tree, state, arm, step, params): shapes whose masses are large enough, and the step they expire.
 
@@ -363,53 +401,31 @@ def make_bound(functions: PolicyFunctions) -> Callable[..., tuple[float, float, 
     return bound_in_window if functions.idle_posterior == MONOTONE else bound
 
 
-def make_place_by_sample(functions: PolicyFunctions) -> Callable[..., None]:
-    """Return place_by_sample(tree, state, step, params), which places the first boundaries."""
-    posterior, optimistic = functions.posterior, functions.optimistic
-    assert posterior is not None
-
-    @kernel
-    def place_by_sample(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
-        head, hazard = tree[0], tree[1, HAZARD : HAZARD + BOUNDARIES]
-        place_first(head)
-        count = min(SAMPLE, step.arms)
-        for _ in range(PLACINGS):
-            hazard[:] = 0.0
-            for i in range(count):
-                a, b = not_empty(posterior(state, i * step.arms // count, step, params))
-                write_logs(a, b, optimistic, tree, tree[1, :BOUNDARIES])
-                for k in range(BOUNDARIES):
-                    hazard[k] -= tree[1, k] * step.arms / count
-            place(head, hazard, tree[1, :BOUNDARIES])
-
-    return place_by_sample
-
-
+@functools.cache
 def make_place_by_sums(functions: PolicyFunctions) -> Callable[..., None]:
     """Return place_by_sums(tree, state, step, params), which places the boundaries by the masses of all arms."""
-    new_shapes, optimistic = make_new_shapes(functions), functions.optimistic
+    new_shapes, log_of = make_new_shapes(functions), make_log_distribution(functions.optimistic)
 
     @kernel
     def place_by_sums(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
-        hazard, logs, new = tree[1, HAZARD : HAZARD + BOUNDARIES], tree[1, :BOUNDARIES], sum_of(tree, NEW)
+        hazard, new, total = tree[1], sum_of(tree, NEW), 0.0
         a, b = new_shapes(tree, state, step, params)
-        write_logs(a, b, optimistic, tree, logs)
-        total = 0.0
         for i in range(BOUNDARIES):
             total += sum_of(tree, i)
-            hazard[i] = total - new * logs[i] if new > 0.0 else total
-        place(tree[0], hazard, logs)
+            hazard[i] = total - new * log_of(a, b, tree[0, BOUNDARY + i]) if new > 0.0 else total
+        place(tree[0], hazard, hazard[BOUNDARIES:])
 
     return place_by_sums
 
 
+@functools.cache
 def make_find_draws(functions: PolicyFunctions) -> Callable[..., int]:
     """Return find_draws(tree, state, step, params, within, rest, scratch), which finds the arms with a draw in a cell.
 
     It returns their number and writes, for each of them, the arm and by how much log F of its draw is below log F of
     the upper end. `rest` is an exponential number below the mass of all arms in the cell.
     """
-    posterior, log_of = functions.posterior, make_log_distribution(functions)
+    posterior, log_of = functions.posterior, make_log_distribution(functions.optimistic)
     changes = functions.idle_posterior == MONOTONE
     assert posterior is not None
 
@@ -454,13 +470,14 @@ def make_find_draws(functions: PolicyFunctions) -> Callable[..., int]:
     return find_draws
 
 
+@functools.cache
 def make_largest_draw(functions: PolicyFunctions) -> Callable[..., int]:
     """Return largest_draw(state, step, params, scratch, found, low, high): the arm with the largest of some draws.
 
     The interval is bisected until only one draw is in its upper part. What `find_draws` wrote says in which part the
     draw of an arm is. Optimistic scores can be equal; one of these arms is chosen at random.
     """
-    posterior, log_of = functions.posterior, make_log_distribution(functions)
+    posterior, log_of = functions.posterior, make_log_distribution(functions.optimistic)
     assert posterior is not None
 
     @kernel

@@ -54,10 +54,11 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
         sheet = artist.Figure(figsize=size, dpi=RESOLUTION, layout="constrained")
         cells = sheet.subplot_mosaic(layout, height_ratios=heights, empty_sentinel=-1)
         for index, panel in enumerate(panels):
-            _draw_panel(cells[index], panel)
+            draw_panel(cells[index], panel)
             if isinstance(panel, Lines) and not _shared(panel, figure):
                 cells[index].legend(loc="upper right", frameon=False, ncols=len(panel.lines))
-        _legend(sheet, [cells[index] for index, panel in enumerate(panels) if _shared(panel, figure)], columns)
+        shared = [cells[index] for index, panel in enumerate(panels) if _shared(panel, figure)]
+        add_legend(sheet, shared, 4 if columns > 1 else 3)
         # One layout for both files; savefig would compute it twice per file
         sheet.draw_without_rendering()
         sheet.set_layout_engine("none")
@@ -72,18 +73,19 @@ def _height(panel: Panel) -> float:
     return HEAD + BOX_HEIGHT * (len(panel.boxes) if isinstance(panel, Boxes) else len(panel.rows))
 
 
-def _draw_panel(axes: "Axes", panel: Panel) -> None:
+def draw_panel(axes: "Axes", panel: Panel, scale: float = 1.0) -> None:
+    """Draw a panel; `scale` multiplies the size of lines and markers."""
     axes.set_title(panel.title, loc="left", y=1.0)  # with a fixed y, Matplotlib does not search for a position
     axes.set_xlabel(panel.x)
     if isinstance(panel, Lines):
-        _draw_lines(axes, panel)
+        _draw_lines(axes, panel, scale)
     elif isinstance(panel, Boxes):
-        _draw_boxes(axes, panel)
+        _draw_boxes(axes, panel, scale)
     else:
         _draw_intervals(axes, panel)
 
 
-def _draw_lines(axes: "Axes", panel: Lines) -> None:
+def _draw_lines(axes: "Axes", panel: Lines, scale: float) -> None:
     axes.set_ylabel(panel.y)
     for change in panel.changes:
         axes.axvline(change, color="0.5", linewidth=0.8, linestyle=":")
@@ -100,10 +102,10 @@ def _draw_lines(axes: "Axes", panel: Lines) -> None:
             line.y,
             color=colour,
             linestyle=DASHES[line.style.dash],
-            linewidth=1.3,
+            linewidth=1.3 * scale,
             drawstyle="steps-post" if line.steps else "default",
             marker=MARKERS[line.style.marker] if panel.markers else None,
-            markersize=4.5,
+            markersize=4.5 * scale,
             markerfacecolor=colour if line.style.filled else "white",
             markevery=(spacing * (index % 11 + 1) // 12, spacing) if len(line.x) > MOST_MARKERS else 1,
             label=line.name,
@@ -125,7 +127,7 @@ def _thousands(value: float, _: object = None) -> str:
     return f"{value:,.0f}" if abs(value) >= 2.0 or value == 0.0 else f"{value:g}"
 
 
-def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
+def _draw_boxes(axes: "Axes", panel: Boxes, scale: float) -> None:
     axes.grid(visible=False, axis="y")
     for row, box in enumerate(panel.boxes):
         colour = box.style.colour
@@ -133,7 +135,7 @@ def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
             "med": box.median, "q1": box.first, "q3": box.third, "whislo": box.low, "whishi": box.high,
             "mean": box.mean, "fliers": box.outliers, "label": box.short,
         }  # fmt: skip
-        line = {"color": colour, "linewidth": 1.1}
+        line = {"color": colour, "linewidth": 1.1 * scale}
         axes.bxp(
             [numbers],
             positions=[row],
@@ -145,13 +147,18 @@ def _draw_boxes(axes: "Axes", panel: Boxes) -> None:
                 "facecolor": (colour, 0.35) if box.style.filled else "white",
                 "edgecolor": colour,
                 "linestyle": "-" if box.style.filled else (0, (4, 1.5)),
-                "linewidth": 1.1,
+                "linewidth": 1.1 * scale,
             },
-            medianprops={"color": colour, "linewidth": 2.0},
+            medianprops={"color": colour, "linewidth": 2.0 * scale},
             whiskerprops=line,
             capprops=line,
-            flierprops={"marker": "o", "markersize": 2.0, "markeredgecolor": colour, "alpha": 0.6},
-            meanprops={"marker": "D", "markersize": 3.2, "markerfacecolor": "white", "markeredgecolor": colour},
+            flierprops={"marker": "o", "markersize": 2.0 * scale, "markeredgecolor": colour, "alpha": 0.6},
+            meanprops={
+                "marker": "D",
+                "markersize": 3.2 * scale,
+                "markerfacecolor": "white",
+                "markeredgecolor": colour,
+            },
         )
     axes.set_yticks(range(len(panel.boxes)), [box.short for box in panel.boxes])
     axes.set_ylim(len(panel.boxes) - 0.4, -0.6)
@@ -186,12 +193,12 @@ def _shared(panel: Panel, figure: Figure) -> bool:
     return isinstance(panel, Lines) and (panel.markers or not figure.wide)
 
 
-def _legend(sheet: Any, panels: "list[Axes]", columns: int) -> None:
-    """Put one legend under the figure."""
+def add_legend(sheet: Any, panels: "list[Axes]", columns: int) -> None:
+    """Put one legend with at most so many columns under the figure."""
     known: dict[str, Any] = {}
     for axes in panels:
         for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
             known.setdefault(text, handle)
     if known:
-        most = min(len(known), 4 if columns > 1 else 3)
-        sheet.legend(known.values(), known.keys(), loc="outside lower center", ncols=most, frameon=False)
+        ncols = min(len(known), columns)
+        sheet.legend(known.values(), known.keys(), loc="outside lower center", ncols=ncols, frameon=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynabandit.report import panels
 from dynabandit.report.panels import Line, Lines, Panel, Series
-from dynabandit.report.style import style, variant
+from dynabandit.report.style import distinct_styles, variant
 from dynabandit.results import Results, Run, SamplePath
 from dynabandit.stats import intervals
 
@@ -123,12 +123,8 @@ def _sample_paths(results: Results) -> Iterator[Figure]:
 
 def _labelled(runs: Sequence[Run]) -> list[Series]:
     """Return runs under their labels; several settings of one policy share its hue."""
-    series = []
-    for run in runs:
-        same = [other for other in runs if other.policy == run.policy]
-        look = style(run.policy) if len(same) == 1 else variant(run.policy, same.index(run), len(same))
-        series.append(Series(run, run.label, look))
-    return series
+    looks = distinct_styles([run.policy for run in runs])
+    return [Series(run, run.label, look) for run, look in zip(runs, looks, strict=True)]
 
 
 def stacked(title: str, series: Sequence[Series]) -> Block:

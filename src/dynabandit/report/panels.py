@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynabandit.report.style import ARM_STYLES, Style
-from dynabandit.results import Run, SamplePath
+from dynabandit.results import SamplePath
+from dynabandit.results.runs import RecordedRegret
 from dynabandit.stats import intervals
 from dynabandit.stats.intervals import Estimate
 
@@ -19,7 +20,7 @@ SMOOTHING = 50  # steps over which a share of correct selections is averaged
 class Series:
     """A run with its name and style in a figure."""
 
-    run: Run
+    run: RecordedRegret
     name: str
     style: Style
     short: str = ""
@@ -137,13 +138,15 @@ def box(one: Series) -> Box:
     )  # fmt: skip
 
 
-def shares(title: str, series: Sequence[Series], changes: tuple[float, ...] = ()) -> Lines:
+def shares(
+    title: str, series: Sequence[Series], changes: tuple[float, ...] = (), most_points: int = MOST_POINTS
+) -> Lines:
     """Return the share of correct selections, averaged over windows, with a 95 % band where replications are kept."""
     lines = []
     for one in series:
         times, kept = one.run.times, one.run.correct_by_replication
         spacing = max(1, int(times[0]))
-        width = max(1, SMOOTHING // spacing, -(-len(times) // MOST_POINTS))
+        width = max(1, SMOOTHING // spacing, -(-len(times) // most_points))
         cuts = np.arange(0, len(times), width)
         counts = np.diff(np.append(cuts, len(times)))
         low = high = None

@@ -6,6 +6,7 @@ adaptive ones solid and filled.
 """
 
 import colorsys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -28,7 +29,7 @@ STYLES = {
     "aff-ucb1": Style(BLUE, "solid", "circle"),
     "aff-ucb1-floor": Style(BLUE, "longdash", "star"),
     "aff-ucb2": Style(SKY, "solid", "triangle-up"),
-    "aff-ucb2-growing": Style(SKY, "longdash", "star"),
+    "aff-ucb2-growing": Style(SKY, "longdash", "triangle-up"),
     "ts": Style(GREEN, "dash", "diamond", filled=False),
     "aff-ts": Style(GREEN, "solid", "diamond"),
     "ots": Style(RED, "dash", "triangle-down", filled=False),
@@ -38,14 +39,19 @@ STYLES = {
     "dts": Style("#999933", "dash", "hexagon", filled=False),
     "aff-dts1": Style("#999933", "solid", "hexagon"),
     "aff-dts2": Style("#44AA99", "solid", "cross"),
+    "mix-ts": Style("#222222", "solid", "pentagon"),
     "uniform": Style(GREY, "dot", "circle", filled=False),
-    "best-arm": Style(GREY, "dash", "square", filled=False),
+    "best-arm": Style(GREY, "dashdot", "square", filled=False),
 }
 UNKNOWN = (
     Style("#AA4499", "solid", "star"),
     Style("#88CCEE", "solid", "pentagon"),
     Style("#DDCC77", "solid", "hexagon"),
     Style("#CC6677", "solid", "cross"),
+    Style("#332288", "dashdot", "diamond"),
+    Style("#117733", "longdash", "square"),
+    Style("#882255", "dash", "triangle-up"),
+    Style("#661100", "dot", "circle"),
 )
 ARM_STYLES = (
     Style("#4477AA"), Style("#EE6677", "dash"), Style("#228833", "dot"), Style("#AA3377", "dashdot"),
@@ -57,6 +63,29 @@ VARIANTS = (("solid", "circle"), ("dash", "square"), ("dashdot", "triangle-up"),
 def style(policy: str) -> Style:
     """Return the style of a policy; unknown policies get one of a few others, chosen by name."""
     return STYLES.get(policy) or UNKNOWN[sum(policy.encode()) % len(UNKNOWN)]
+
+
+def distinct_styles(policies: Sequence[str]) -> list[Style]:
+    """Return a style for each of several runs, given the policy of each.
+
+    Several settings of one policy share its hue. Unknown policies have different styles as long as there are enough.
+
+    Examples
+    --------
+    >>> len(set(distinct_styles(["ucb", "mine", "yours", "ours", "ts", "ts"])))
+    6
+    """
+    unknown = [policy for policy in dict.fromkeys(policies) if policy not in STYLES]
+    found, seen = [], dict.fromkeys(policies, 0)
+    for policy in policies:
+        if (count := policies.count(policy)) > 1:
+            found.append(variant(policy, seen[policy], count))
+        elif policy in STYLES or len(unknown) == 1:
+            found.append(style(policy))
+        else:
+            found.append(UNKNOWN[unknown.index(policy) % len(UNKNOWN)])
+        seen[policy] += 1
+    return found
 
 
 def variant(policy: str, index: int, count: int) -> Style:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.core.interpreted_first import interpreted_first
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments.base import cells_per_step, compiled_write_paths
@@ -23,6 +24,7 @@ MOST_REPLICATIONS = 16  # per task; more if they are short, fewer if a block wou
 TASK_BYTES = 1 << 26  # of a task with more than one replication
 MOST_BYTES = 1 << 31  # of all tasks that run at the same time: with many arms not every thread gets one
 OTHER_BYTES = 128  # per arm: the workspace, the means, and the environment's state and parameters
+SMALL = 10_000  # arms x steps x replications x policies: interpreted code takes less time than compiling
 CONSTANT_STEPS = 1024  # per block with constant means, which need one row only
 
 
@@ -46,6 +48,7 @@ def run(request: Request, records: dict[str, Record], replications: int, threads
     limits = BlockLimits(steps, max(steps, CONSTANT_STEPS)) if block is None else BlockLimits(block, block)
     tasks = [(first, min(first + size, replications)) for first in range(0, replications, size)]
     total = replications * request.horizon
+    request = request._replace(small=total * each * len(request.policies) <= SMALL)
     done = 0
     lock = threading.Lock()
     stop = threading.Event()
@@ -120,7 +123,7 @@ def run_task(
         cursor = int(np.searchsorted(request.times, first))
         for label, policy in policies.items():
             block = Block(first, steps, policy.burn_in, cursor, rows[label].arms.size > 0)
-            play_block = play(policy.functions, arms, law, delayed=delayed)
+            play_block = _function(request, play(policy.functions, arms, law, delayed=delayed))
             play_block(states[label], rows[label], paths, block, spaces[label], delays, random)
         if not advance(count * steps):
             return
@@ -129,7 +132,7 @@ def run_task(
 def _blocks(request: Request, random: Stream, count: int, limits: BlockLimits) -> Iterator[tuple[int, int, Paths]]:
     """Write one block of the paths after the other, each over the previous one; yield first step, steps and means."""
     environment = request.environment
-    write = compiled_write_paths(environment.functions)
+    write = _function(request, compiled_write_paths(environment.functions))
     state = np.zeros((count, environment.state_size(), environment.arms))
     params, table = np.array(environment.params()), environment.table()
     rows = min(limits.changing, request.horizon)
@@ -153,7 +156,12 @@ def _switches(request: Request, random: Stream, count: int, limits: BlockLimits)
     """Count the switches of the best arm on each path, if a policy needs them."""
     switches = np.zeros(count, dtype=np.int64)
     if request.needs_switches:
-        incumbent = np.full(count, -1)
+        incumbent, add = np.full(count, -1), _function(request, count_switches())
         for _, steps, paths in _blocks(request, random, count, limits):
-            count_switches()(paths.means, paths.best, min(steps, paths.means.shape[1]), incumbent, switches)
+            add(paths.means, paths.best, min(steps, paths.means.shape[1]), incumbent, switches)
     return switches
+
+
+def _function(request: Request, function: Callable[..., None]) -> Callable[..., None]:
+    """Return a compiled function; if the simulation is small, it need not be compiled yet."""
+    return interpreted_first(function) if request.small else function

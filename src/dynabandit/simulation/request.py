@@ -28,6 +28,7 @@ class Request(NamedTuple):
     times: np.ndarray
     progress: Progress
     delay: Delay | None
+    small: bool = False  # whether interpreted code is fast enough as long as there is no compiled code
 
     @property
     def needs_switches(self) -> bool:

@@ -15,7 +15,7 @@ from dynabandit.environments.reward_laws import Bernoulli, RewardFunctions, Rewa
 from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
-from dynabandit.policies.draw_tree import make_draw_tree
+from dynabandit.policies.draw_tree import mark_all, mark_arm
 from dynabandit.policies.pending_plays import begin_play, end_play
 from dynabandit.simulation import in_flight
 from dynabandit.simulation.in_flight import InFlight
@@ -218,6 +218,18 @@ def make_observe(
     return observe_delayed if delayed else observe
 
 
+@kernel
+def start_tree(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> None:
+    """Let the next decision fill a draw tree."""
+    mark_all(tree)
+
+
+@kernel
+def change_tree(tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> None:
+    """Let the next decision compute the masses of an arm in a draw tree again."""
+    mark_arm(tree, arm, step.arms)
+
+
 def make_play_replication(
     functions: PolicyFunctions,
     lanes: LaneGroup,
@@ -236,7 +248,7 @@ def make_play_replication(
     choose = make_choose(functions, lanes, pruned=pruned, scored=static, in_tree=in_tree)
     stores, in_scratch = static or in_tree, static and not single
     if in_tree:
-        fill, update, _ = make_draw_tree(functions)
+        fill, update = start_tree, change_tree
     elif single:
         fill, update = make_fill_tree(functions), make_update_tree(functions)
     else:

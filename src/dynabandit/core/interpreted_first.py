@@ -1,0 +1,141 @@
+"""First calls without a wait: a function runs interpreted while a thread compiles it, and compiled from then on.
+
+Interpreted and compiled code compute the same numbers, so nothing but the speed changes. The thread works through a
+list, one function after the other. It ends before the process exits or forks: a thread that is inside of LLVM then
+could crash the process, or leave locks behind that the child waits for. What was not finished is compiled again when it
+is needed.
+"""
+
+import atexit
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+from dynabandit.core.numba_internals import CompilationStopped, stop_compiling_when
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+SETTING = "DYNABANDIT_INTERPRETED_FIRST"  # the environment variable; 0 makes every first call wait for compiled code
+LARGEST_ARGUMENTS = 10_000  # numbers in arrays; with more, interpreted code may take longer than compiling
+MOST_SECONDS = 0.5  # of interpreted calls of a function; then a call waits for the rest of the compilation
+
+
+def interpreted_first(function: Function) -> Function:
+    """Return a function of `compiled` in a form that need not be compiled when it is first called.
+
+    It is the function itself if it is compiled already, or never will be. The thread also loads compiled code on disk.
+    """
+    if os.environ.get(SETTING) == "0" or getattr(function, "signatures", True):
+        return function
+    if function not in _first_calls:
+        _first_calls[function] = FirstCalls(function)
+    return cast(Function, _first_calls[function])
+
+
+class FirstCalls:
+    """Calls a function that is being compiled."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.compiled = False
+        self.seconds = 0.0
+        self.signature: Any = None
+
+    def __reduce__(self) -> Any:
+        return interpreted_first, (self.function,)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function, interpreted if it is not compiled yet."""
+        if self.compiled or self.function.signatures:
+            return self.function(*arguments)
+        if self.seconds > MOST_SECONDS or numbers_in(arguments) > LARGEST_ARGUMENTS:
+            _thread.wait_for(self)
+            return self.function(*arguments)  # compiles it, unless the thread did
+        if self.signature is None:
+            self.signature = tuple(numba.typeof(one) for one in arguments)
+        _thread.compile(self)
+        began = time.perf_counter()
+        with np.errstate(all="ignore"):  # as in compiled code
+            result = self.function.py_func(*arguments)
+        self.seconds += time.perf_counter() - began
+        return result
+
+
+def numbers_in(value: Any) -> int:
+    """Return how many numbers the arrays of arguments have, those in tuples included.
+
+    Examples
+    --------
+    >>> numbers_in((np.zeros((2, 3)), (np.zeros(4), 5)))
+    10
+    """
+    if isinstance(value, tuple):
+        return sum(map(numbers_in, value))
+    return value.size if isinstance(value, np.ndarray) else 0
+
+
+class CompilingThread:
+    """A thread that compiles the functions of a list and then ends."""
+
+    _waiting: list[FirstCalls]
+    _thread: threading.Thread | None
+    _stopped: bool
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start with an empty list and without a thread: a forked process has no other threads."""
+        self._lock = threading.Lock()
+        self._waiting, self._thread, self._stopped = [], None, False
+
+    def compile(self, calls: FirstCalls) -> None:
+        """Add a function to the list, and start the thread if it does not run."""
+        with self._lock:
+            if calls not in self._waiting and not calls.compiled:
+                self._waiting.append(calls)
+            if self._thread is None and self._waiting and not self._stopped:
+                self._thread = threading.Thread(target=self._run, name="dynabandit-compiling", daemon=True)
+                self._thread.start()
+
+    def wait_for(self, calls: FirstCalls) -> None:
+        """Wait until a function is compiled if it is in the list."""
+        while calls in self._waiting and not calls.compiled and (thread := self._thread) is not None:
+            thread.join(0.05)
+
+    def stop(self) -> None:
+        """End the thread, between two functions that the compiled one calls: it takes less than a second."""
+        self._stopped = True
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def resume(self) -> None:
+        """Allow the thread to run again; the next call of a function starts it."""
+        self._stopped = False
+
+    def _run(self) -> None:
+        with stop_compiling_when(lambda: self._stopped), suppress(CompilationStopped):
+            while (calls := self._next()) is not None:
+                with suppress(Exception):  # the next call compiles the function again, and raises the error
+                    calls.function.compile(calls.signature)
+                calls.compiled = True
+        self._thread = None
+
+    def _next(self) -> FirstCalls | None:
+        with self._lock:
+            self._waiting = [one for one in self._waiting if not one.compiled]
+            return self._waiting[0] if self._waiting and not self._stopped else None
+
+
+_first_calls: dict[Any, FirstCalls] = {}
+_thread = CompilingThread()
+atexit.register(_thread.stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_thread.stop, after_in_parent=_thread.resume, after_in_child=_thread.forget)

@@ -1,0 +1,158 @@
+"""Functions run interpreted until compiled code is ready, with the same results, and a process can end meanwhile."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from numba.core.compiler_lock import global_compiler_lock
+
+import dynabandit as db
+from dynabandit.core import interpreted_first as module
+from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.interpreted_first import LARGEST_ARGUMENTS, SETTING, FirstCalls, interpreted_first
+from dynabandit.simulation import compiled as entry_points, cpu
+from laws import INTERPRETED
+
+needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
+
+
+@kernel
+def add(numbers: np.ndarray, x: float) -> float:
+    numbers[0] += x / (numbers[0] - 1.0)  # compiled code divides by zero without a warning
+    return numbers[0]
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Nothing is compiled, and first calls are interpreted."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv(SETTING, "1")
+    monkeypatch.setattr(module, "_first_calls", {})
+    yield
+    module._thread.stop()
+    module._thread.resume()
+
+
+@needs_compiler
+def test_a_function_is_interpreted_until_it_is_compiled(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Any = compiled(add)
+    calls: Any = interpreted_first(function)
+    assert interpreted_first(function) is calls
+    with global_compiler_lock:  # the thread cannot compile meanwhile
+        assert [calls(np.full(1, start), 2.0) for start in (2.0, 1.0)] == [4.0, np.inf]
+        assert (function.signatures, calls.compiled) == ([], False)
+        copied: Any = pickle.loads(pickle.dumps(calls))
+        assert copied(np.full(1, 2.0), 2.0) == copy.copy(calls)(np.full(1, 2.0), 2.0) == 4.0
+    module._thread.wait_for(calls)
+    assert calls.compiled
+    monkeypatch.setattr(function, "py_func", None)  # which interpreted calls need
+    assert calls(np.full(1, 2.0), 2.0) == 4.0
+    assert len(function.signatures) == 1  # the thread compiled for the types of the call
+    assert interpreted_first(function) is function
+
+
+@needs_compiler
+@pytest.mark.parametrize("reason", ["size", "seconds", "failure"])
+def test_a_call_waits_for_compiled_code(fresh: None, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    function: Any = compiled(add)
+    calls: Any = interpreted_first(function)
+    if reason == "seconds":
+        monkeypatch.setattr(module, "MOST_SECONDS", -1.0)
+    if reason == "failure":
+        monkeypatch.setattr(FirstCalls, "signature", (numba.types.none,), raising=False)
+        calls.__dict__.pop("signature")
+        calls(np.full(1, 2.0), 2.0)  # the thread gets a wrong type and fails
+        module._thread.wait_for(calls)
+    assert calls(np.full(LARGEST_ARGUMENTS + 1 if reason == "size" else 1, 2.0), 2.0) == 4.0
+    assert len(function.signatures) == 1
+
+
+def test_the_setting_turns_it_off(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Any = compiled(add)
+    assert (interpreted_first(function) is function) == INTERPRETED  # then it is never compiled
+    monkeypatch.setenv(SETTING, "0")
+    assert interpreted_first(function) is function
+
+
+@needs_compiler
+def test_a_bandit_decides_the_same_before_and_after_the_switch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cached in (entry_points.choose, entry_points.learn):
+        monkeypatch.setattr(entry_points, cached.__name__, cached.__wrapped__)
+
+    def play(bandit: db.Bandit, steps: int) -> list[str]:
+        chosen = []
+        for _ in range(steps):
+            chosen.append(bandit.choose())
+            bandit.reward(chosen[-1], float(chosen[-1] == "b"))
+        return chosen
+
+    bandit = db.Bandit("eps-greedy", arms=["a", "b", "c"], seed=3, epsilon=0.3)
+    first: Any = bandit._choose, bandit._learn
+    assert [type(one) for one in first] == [FirstCalls, FirstCalls]
+    with global_compiler_lock:
+        chosen = play(bandit, 30)
+    assert not any(one.function.signatures for one in first)
+    chosen += play(bandit, 5)
+    for one in first:
+        module._thread.wait_for(one)
+    assert all(one.function.signatures for one in first)
+    chosen += play(bandit, 30)
+    expected = db.Bandit("eps-greedy", arms=["a", "b", "c"], seed=3, epsilon=0.3)
+    expected._choose, expected._learn = (one.function for one in first)
+    assert play(expected, 65) == chosen
+    assert expected.to_json() == bandit.to_json()
+    bandit.compile()
+    assert [bandit._choose, bandit._learn] != list(first)
+    assert not isinstance(bandit._choose, FirstCalls)
+
+
+@needs_compiler
+def test_small_simulations_may_be_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def interpret(function: Any) -> Any:
+        asked.append(function)
+        return function.py_func
+
+    expected = db.simulate("ucb", "case-3", horizon=200, replications=3, seed=1, keep=("arms", "rewards"))
+    assert asked == []
+    monkeypatch.setattr(cpu, "interpreted_first", interpret)
+    found = db.simulate("ucb", "case-3", horizon=200, replications=3, seed=1, keep=("arms", "rewards"))
+    assert asked
+    for one, other in ((found.regret, expected.regret), (found.arms, expected.arms), (found.rewards, expected.rewards)):
+        assert np.array_equal(np.asarray(one), np.asarray(other))
+    asked.clear()
+    db.simulate("ucb", "case-3", horizon=cpu.SMALL // 2 + 1, seed=1)
+    assert asked == []
+
+
+LEAVES = """
+import os, sys, threading
+import dynabandit as db
+bandit = db.Bandit("eps-greedy", arms=["a", "b"], seed=1, epsilon=0.5)
+for _ in range(9):
+    bandit.choose()
+compiling = [one.name for one in threading.enumerate() if one.name == "dynabandit-compiling"]
+if hasattr(os, "fork") and (child := os.fork()) == 0:
+    bandit.compile()  # no lock of the parent's thread is left behind
+    os._exit(7)
+bandit.choose()
+print(compiling, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if hasattr(os, "fork") else 7)
+db.Bandit("auto", arms=["a", "b"], seed=1).choose()
+sys.exit(3)
+"""
+
+
+@needs_compiler
+def test_a_process_can_fork_and_exit_while_it_compiles(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), SETTING: "1"}
+    run = subprocess.run([sys.executable, "-c", LEAVES], env=environment, capture_output=True, text=True, timeout=300)
+    assert (run.returncode, run.stdout, run.stderr) == (3, "['dynabandit-compiling'] 7\n", "")
