@@ -45,7 +45,7 @@ def single(function: Any) -> Any:
     return _rebuilt[function]
 
 
-def keep_in_single(function: FunctionType) -> None:
+def keep_in_single(function: Any) -> None:
     """Use a kernel without floating-point numbers in single precision as it is."""
     _rebuilt[function] = function
 

@@ -219,8 +219,7 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
         incumbent = min(lowest(own_incumbent if own_mean == largest_mean else arms), arms - 1)
         write_prefixes(score[:arms], step.number, random)
         sync()
-        # All arms are passed as one type, for which the function is compiled once
-        first = beta_odds(shape_a[incumbent], shape_b[incumbent], random, SCORE, step.number, np.int64(incumbent))
+        first = beta_odds(shape_a[incumbent], shape_b[incumbent], random, SCORE, step.number, incumbent)
         if optimistic:
             first = max(first, shape_a[incumbent] / shape_b[incumbent])
         best = first
@@ -236,7 +235,7 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
                 arm = marked_arm(marks, start, turn)
                 if exists(arm, end) and score[arm] >= 0.0 and arm != incumbent:
                     score[arm] = draw_above(
-                        shape_a[arm], shape_b[arm], mean[arm], best, score[arm], random, step.number, np.int64(arm)
+                        shape_a[arm], shape_b[arm], mean[arm], best, score[arm], random, step.number, arm
                     )
                     own_best = max(own_best, score[arm])
             best = highest(own_best)

@@ -27,7 +27,7 @@ def call_on_gpu(function: Any) -> None:
 
     own = kernel(FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__))
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def call(typing_context: Any, callee: Any, arguments: Any) -> tuple[Any, Callable[..., Any]]:
         signature = callee.get_call_type(typing_context, tuple(arguments), {})
 

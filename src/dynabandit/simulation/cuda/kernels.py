@@ -67,7 +67,7 @@ def lane_group(shape: GroupShape) -> LaneGroup:
         return cuda.threadIdx.x & (width - 1) == 0
 
     @kernel
-    def top(scores: np.ndarray) -> tuple[float, int, int]:
+    def top(scores: np.ndarray) -> Any:
         best = NOTHING
         first, ties = np.uint32(0), np.int32(0)
         for turn in range(rounds(scores.size)):
@@ -80,7 +80,9 @@ def lane_group(shape: GroupShape) -> LaneGroup:
                     ties = np.int32(ties + 1)
         return best, first, ties
 
-    sync, votes, *others = _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width, shape.in_step)
+    sync, votes, highest, lowest, unique = (
+        _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width, shape.in_step)
+    )
 
     @kernel
     def marked(scores: np.ndarray, start: int, end: int) -> Any:
@@ -96,7 +98,8 @@ def lane_group(shape: GroupShape) -> LaneGroup:
 
     @kernel
     def marked_arm(marks: int, start: int, turn: int) -> Any:
-        return np.uint32(start + place_of_bit(marks, (cuda.threadIdx.x & (width - 1)) + width * turn))
+        # of the type of the incumbent, so that what is called for both is compiled once
+        return np.int64(start + place_of_bit(marks, (cuda.threadIdx.x & (width - 1)) + width * turn))
 
     @kernel
     def count(holds: bool) -> Any:
@@ -108,13 +111,13 @@ def lane_group(shape: GroupShape) -> LaneGroup:
         return arm - (cuda.threadIdx.x & (width - 1)) + place_of_bit(votes(holds), place)
 
     return LaneGroup(
-        rounds, rounds_between, arm_at, exists, is_leader, sync, top, *others, marked, marked_rounds, marked_arm,
-        count, nth,
+        rounds, rounds_between, arm_at, exists, is_leader, sync, top, highest, lowest, unique,
+        marked, marked_rounds, marked_arm, count, nth,
     )  # fmt: skip
 
 
 @kernel
-def place_of_bit(bits: int, place: int) -> int:
+def place_of_bit(bits: Any, place: int) -> int:
     """Return the place of a bit of a word before which `place` bits are set, and which is set too; 32 if none is."""
     for _ in range(place):
         if bits != 0:

@@ -182,18 +182,19 @@ class _Batch:
         players = {
             label: _Player(self, policy, self.rows[label], switches) for label, policy in self.request.policies.items()
         }
-        done_before, previous = done * self.request.horizon, None
+        launched: list[tuple[Any, int]] = []  # blocks that have not been reported: the event of their end, and the step
+        done_before = done * self.request.horizon
         for first, length in chain([begun], blocks):
             for player in players.values():
                 player.play(first, length)
             ended = self.cuda.event()
             ended.record()
-            if previous is not None:  # the GPU has work to do while this thread waits and launches the next block
-                self._report(*previous, done_before, total)
-            previous = ended, first + length - 1
+            launched.append((ended, first + length - 1))
+            if len(launched) > 1:  # the GPU has work to do while this thread waits and launches the next block
+                self._report(*launched.pop(0), done_before, total)
         for player in players.values():
             player.prepare_collecting()
-        self._report(*previous, done_before, total)
+        self._report(*launched.pop(), done_before, total)
         for player in players.values():
             player.collect()
 

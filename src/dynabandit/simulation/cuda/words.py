@@ -42,7 +42,7 @@ def _replace_on_gpu() -> None:
     from numba.cuda import types
     from numba.cuda.extending import intrinsic, overload
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def multiply(typing_context: Any, x: Any, y: Any) -> tuple[Any, Callable[..., Any]]:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             kind = ir.FunctionType(ir.IntType(64), [ir.IntType(32), ir.IntType(32)])
