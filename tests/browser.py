@@ -5,38 +5,25 @@ skipped, or fail where CI is set.
 """
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+
+from dynabandit.report.pdf import NAMES, find_browser
 
 if TYPE_CHECKING:  # every test process imports this file, and few need a browser
     from playwright.sync_api import Browser, Page
 
 __all__ = ["DESKTOP", "FLAGS", "PHONE", "OpenPage", "Visit", "browser", "find_browser", "open_page", "open_visit"]
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-MAC_PATHS = (
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-)
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 PHONE, DESKTOP = (390, 844), (1280, 900)
-
-
-def find_browser() -> str | None:
-    """Return the path of a browser, if there is one."""
-    for name in NAMES:
-        if path := shutil.which(name):
-            return path
-    return next((path for path in MAC_PATHS if Path(path).exists()), None)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import dynabandit as db
 from dynabandit.plot import SETTINGS, WIDTHS
-from dynabandit.report.style import STYLES, UNKNOWN, distinct_styles
+from dynabandit.report.style import OTHERS, STYLES, distinct_styles
 from dynabandit.simulation import trace
 from dynabandit.stats import intervals
 from fakes import fake_run
@@ -174,9 +174,9 @@ def test_files_have_fonts_that_journals_accept(
 def test_policies_differ_in_dash_or_marker_so_that_grey_is_enough() -> None:
     looks = {(one.dash, one.marker, one.filled) for one in STYLES.values()}
     assert len(looks) == len(STYLES)
-    names = [f"mine-{index}" for index in range(len(UNKNOWN))]
+    names = [f"mine-{index}" for index in range(len(OTHERS))]
     found = distinct_styles([*names, "ucb", "ts", "ts"])
-    assert len({(one.dash, one.marker, one.filled) for one in found[: len(names)]}) == len(UNKNOWN)
+    assert len({(one.dash, one.marker, one.filled) for one in found[: len(names)]}) == len(OTHERS)
     assert len(set(found)) == len(found)
     assert found[len(names)] == STYLES["ucb"]
 

@@ -1,53 +1,40 @@
-"""Print docs/paper-verdicts.md from the output folder of `dynabandit paper`, such as out/paper.
+"""Print docs/paper-verdicts.md: the verdicts of the large run that comes with the package."""
 
-With --reference before the folder it prints src/dynabandit/paper/reference.json for a large run, such as `dynabandit
-paper --backend cuda --replications 5000`: the report shows its verdicts next to those of a smaller run.
-"""
-
-import json
 import sys
-from pathlib import Path
 
-import dynabandit as db
-from dynabandit.paper.verdicts import reference
+from dynabandit.paper import large_run
+from dynabandit.paper.claims import CLAIMS
+from dynabandit.paper.publish import sentence
 
-VERBS = {  # singular and plural
-    "holds": ("holds", "hold"),
-    "holds in part": ("holds in part", "hold in part"),
-    "does not hold": ("does not hold", "do not hold"),
-    "not run": ("was not run", "were not run"),
-}
-HEAD = """# Results for the paper's claims
+PAGE = """# Results for the paper's claims
 
-The claims of *On Adaptive Estimation for Dynamic Bernoulli Bandits* and the results of its experiments, run by
-`dynabandit paper` with {replications} replications and seed {seed}. The [rules](paper-claims.md) were fixed before the
-data were seen. `python docs/pictures/verdicts.py out/paper` prints this page.
+The claims of *On Adaptive Estimation for Dynamic Bernoulli Bandits* and the verdicts on them from its experiments with
+{replications:,} replications and seed {seed}. The [rules](paper-claims.md) were fixed before the data were seen. The
+verdicts come with the package, and the report of `dynabandit paper` shows them next to those of your own run, with the
+interval of every comparison. `python docs/pictures/verdicts.py` prints this page.
 
-{counts}
+{counts}.
 
-A claim holds in part if some of its comparisons hold and others do not or are inconclusive. The report of `dynabandit
-paper` has all comparisons with their intervals.
-
-| | claim | verdict | comparisons that hold |
-|--:|---|---|--:|
+| | claim | verdict | parts that hold | contradicted | inconclusive |
+|--:|---|---|--:|--:|--:|
+{rows}
 """
 
 
-def page(found: dict) -> str:
-    counts = ", ".join(f"{count} {VERBS[verdict][count > 1]}" for verdict, count in found["counts"].items() if count)
-    counts = f"{len(found['claims'])} claims were checked: {counts}."
-    head = HEAD.format(replications=found["replications"], seed=found["seed"], counts=counts)
+def page() -> str:
+    large = large_run.load()
     rows = []
-    for claim in found["claims"]:
-        held = sum(part["evidence"] == "for" for part in claim["parts"])
-        rows.append(f"| {claim['id']} | {claim['title']} | **{claim['verdict']}** | {held} of {len(claim['parts'])} |")
-    return head + "\n".join(rows) + "\n"
+    for claim in CLAIMS:
+        found = large.claims[claim.id]
+        numbers = " | ".join(str(found[evidence]) for evidence in ("for", "against", "open"))
+        rows.append(f"| {claim.id} | {claim.title} | **{found['verdict']}** | {numbers} |")
+    return PAGE.format(
+        replications=large.replications,
+        seed=large.seed,
+        counts=sentence(found["verdict"] for found in large.claims.values()),
+        rows="\n".join(rows),
+    )
 
 
 if __name__ == "__main__":
-    *options, folder = sys.argv[1:]
-    if options == ["--reference"]:
-        kept = reference(db.Results.load(Path(folder) / "results"))
-        sys.stdout.write(json.dumps(kept, indent=1, sort_keys=True) + "\n")
-    else:
-        sys.stdout.write(page(json.loads((Path(folder) / "claims.json").read_text(encoding="utf-8"))))
+    sys.stdout.write(page())

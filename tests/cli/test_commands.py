@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 import dynabandit as db
 from command_line import COMMAND, call_main, invoke, without
+from dynabandit.cli import commands
 from dynabandit.cli.commands import app
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS
 from dynabandit.experiments import ProgressReporter, SpecError, dask_executor, executors, loads
@@ -143,6 +144,39 @@ def test_compare_takes_names_with_parameters(tmp_path: Path) -> None:
     assert (first.environment, first.arms, first.horizon, first.replications) == ("case-1", 4, 60, 3)
     expected = db.simulate("ucb", db.environment("case-1", arms=4), horizon=60, replications=3, seed=2)
     assert (first.total_regret == expected.total_regret).all()
+
+
+def test_compare_keeps_the_report_of_an_earlier_comparison(tmp_path: Path) -> None:
+    first = [*COMPARE, "ts", "--out", tmp_path]
+    done = invoke(*first)
+    assert "difference to ucb" in done.stdout
+    report = (tmp_path / "report.html").read_bytes()
+    assert "earlier" not in invoke(*first).stderr  # the same comparison replaces its own report
+    assert not (tmp_path / "earlier-1").exists()
+    other = invoke(*COMPARE, "--out", tmp_path)
+    assert f"the earlier report is now in {tmp_path / 'earlier-1'}" in other.stderr
+    assert len((tmp_path / "earlier-1" / "report.html").read_bytes()) == len(report)
+    assert len(db.Results.load(tmp_path / "earlier-1" / "results")) == 2
+    assert len(db.Results.load(tmp_path / "results")) == 1
+    assert "difference" not in other.stdout
+    assert f"{tmp_path / 'earlier-2'}" in invoke(*first).stderr
+
+
+def test_without_a_browser_a_pdf_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "find_browser", lambda: None)
+    done = invoke(*COMPARE, "--pdf", "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "a PDF needs Chrome or Chromium, but none of chromium" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pdf_is_printed_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "find_browser", lambda: "chromium")
+    monkeypatch.setattr(commands, "print_pdf", lambda report: report.with_suffix(".pdf"))
+    done = invoke(*COMPARE, "--pdf", "--out", tmp_path)
+    assert done.stdout.splitlines()[-2:] == [f"PDF: {tmp_path / 'report.pdf'}", f"Report: {tmp_path / 'report.html'}"]
 
 
 def test_without_a_terminal_each_stage_and_each_figure_is_one_line(

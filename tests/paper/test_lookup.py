@@ -54,7 +54,7 @@ def test_the_summary_has_a_row_for_each_run_and_one_for_eps_greedy() -> None:
     assert [row["policy"] for row in rows].count("eps-greedy") == 1
     assert not any("0.2" in row["policy"] for row in rows)
     assert len(rows) == 13
-    assert set(rows[0]) == {"experiment", "arms", "policy", "mean", "low", "high"}
+    assert set(rows[0]) == {"experiment", "arms", "policy", "mean", "low", "high", "difference", "baseline"}
     for row in rows:
         assert row["low"] < row["mean"] < row["high"]
 

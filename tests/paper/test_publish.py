@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 
 from browser import PHONE, Visit, open_visit
-from dynabandit.paper import publish
-from dynabandit.paper.verdicts import judge, reference
-from dynabandit.results import Results
+from dynabandit.paper import large_run, publish
+from dynabandit.paper.verdicts import judge
 from fakes import fake_paper, only
 
 CHART = "figure-two-arms-abrupt"
+COVERED = """[...document.querySelectorAll('.legend button')].filter(button => {
+    button.scrollIntoView({block: 'center', behavior: 'instant'});
+    const {left, right, top, bottom} = button.getBoundingClientRect();
+    const found = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+    return right > innerWidth || found.closest('button') !== button;
+}).map(button => button.textContent)"""
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -66,27 +71,39 @@ def test_more_than_100_replications_are_judged_twice() -> None:
     paper = fake_paper()
     paper.replications = 120
     results = only(paper.results(), "small-changes")
-    first, whole, *_ = publish._columns(results, judge(results))
-    assert (first.heading, whole.heading) == ("first 100", "120 replications")
-    assert first.verdicts[4] == whole.verdicts[4] == "holds"
+    columns = publish._columns(results, judge(results), large_run.load())
+    assert (columns["first"].heading, columns["own"].heading) == (
+        "its first 100 replications", "this run, 120 replications",
+    )  # fmt: skip
+    assert columns["first"].verdicts[4] == columns["own"].verdicts[4] == "holds"
 
 
-def test_verdicts_kept_with_the_program_are_shown(
-    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    some = only(results, "small-changes")
-    kept = tmp_path / "reference.json"
-    kept.write_text(json.dumps(reference(some)))
-    monkeypatch.setattr(publish, "REFERENCE", kept)
-    _, column = publish._columns(some, judge(some))
-    assert column.heading == "40 replications, kept with the program"
-    assert column.counts[1] == "3 of 3 parts hold"
+@pytest.mark.parametrize(
+    ("verdicts", "text"),
+    [
+        (["holds"], "1 claim holds"),
+        (["holds", "inconclusive", "holds"], "2 claims hold and 1 is inconclusive"),
+        (["not run", "contradicted", "not run", "holds in part"],
+         "1 claim holds in part, 1 is contradicted and 2 were not run"),
+    ],
+)  # fmt: skip
+def test_the_counts_of_verdicts_are_a_sentence(verdicts: list[str], text: str) -> None:
+    assert publish.sentence(verdicts) == text
 
 
-def test_the_verdicts_of_a_large_run_are_kept_with_the_program() -> None:
-    kept = json.loads(publish.REFERENCE.read_text(encoding="utf-8"))
-    assert kept["replications"] == 5000
-    assert sorted(map(int, kept["verdicts"])) == list(range(1, 22))
+def test_the_abstract_has_five_lines_with_the_verdicts_of_the_large_run_and_of_this_one(text: str) -> None:
+    found = re.search(r'<div class="abstract">(.*?)</div>', text, re.DOTALL)
+    assert found
+    lines = [
+        " ".join(re.sub(r"<[^>]*>", "", line).split()) for line in re.findall(r"<p>(.*?)</p>", found[1], re.DOTALL)
+    ]
+    assert [line.partition(".")[0] for line in lines] == ["Paper", "Method", "Result", "New", "This run"]
+    large = large_run.load()
+    counts = publish.sentence(claim["verdict"] for claim in large.claims.values())
+    assert lines[2].startswith(f"Result. With {large.replications:,} replications, {counts}")
+    assert lines[4].startswith("This run. With 40 replications, 10 claims hold and 11 were not run.")
+    assert text.index('id="abstract"') < text.index('id="verdicts"') < text.index('id="new-results"')
+    assert text.index('id="growing"') < text.index('id="trap"') < text.index('id="small-changes"')
 
 
 def test_all_charts_are_drawn_without_network_access(visit: Visit, published: Path) -> None:
@@ -107,16 +124,42 @@ def test_the_report_follows_the_colour_scheme(visit: Visit) -> None:
     visit.page.wait_for_function(f"{text} === '{light[1]}'")
 
 
+def visible(page: Any) -> list[list[str]]:
+    """Return the policies that the charts of the figure show, by chart."""
+    shown = f"""[...document.querySelectorAll('#{CHART} .chart')].map(chart =>
+        [...new Set(chart.data.filter(trace => trace.visible).map(trace => trace.legendgroup))])"""
+    return list(page.evaluate(shown))
+
+
+def test_six_curves_are_shown_at_first_and_the_others_after_a_click(visit: Visit) -> None:
+    figure = visit.page.locator(f"#{CHART}")
+    entries = figure.locator(".block").first.locator(".legend button")
+    ours = ["ε-Greedy (best ε = 0.1, in hindsight)", "AFF-d-Greedy", "TS", "AFF-TS", "OTS", "AFF-OTS"]
+    ucb = ["UCB", "AFF-UCB1", "AFF-UCB2", "D-UCB", "SW-UCB"]
+    for button, names in (("Greedy and", ours), ("UCB", ucb), ("All 11", ours + ucb), ("Greedy and", ours)):
+        figure.locator(".shown button", has_text=button).click()
+        assert entries.all_inner_texts() == names
+        assert [sorted(chart) for chart in visible(visit.page)] == [sorted(names)] * 2
+
+
 def test_clicking_a_legend_hides_the_policy_in_all_charts_of_the_figure(visit: Visit) -> None:
-    hidden = f"""[...document.querySelectorAll('#{CHART} .chart')].map(chart =>
-        chart.data.filter(trace => trace.visible === 'legendonly').map(trace => trace.legendgroup))"""
-    assert visit.page.evaluate(hidden) == [[], []]
-    entry = visit.page.locator(f"#{CHART} .chart").first.locator(".legend .traces", has_text="D-UCB")
-    entry.locator(".legendtoggle").click()
-    visit.page.wait_for_function(f"{hidden}.every(names => names.length >= 3)")
-    assert {name for names in visit.page.evaluate(hidden) for name in names} == {"D-UCB"}
-    entry.locator(".legendtoggle").click()
-    visit.page.wait_for_function(f"{hidden}.every(names => names.length === 0)")
+    entry = visit.page.locator(f"#{CHART} .legend button", has_text="AFF-OTS").first
+    assert all("AFF-OTS" in names for names in visible(visit.page))
+    entry.click()
+    assert not any("AFF-OTS" in names for names in visible(visit.page))
+    assert entry.get_attribute("aria-pressed") == "false"
+    entry.click()
+    assert all("AFF-OTS" in names for names in visible(visit.page))
+
+
+def test_the_contents_stay_in_view_and_mark_the_section_that_is_read(visit: Visit) -> None:
+    visit.page.evaluate("document.getElementById('memory').scrollIntoView()")
+    marked = visit.page.locator(".contents a[aria-current]", has_text="4.3.2")
+    marked.wait_for()
+    box = marked.bounding_box()
+    assert box
+    assert 0 <= box["y"] < 900
+    assert visit.page.locator(".contents a[aria-current]").count() == 1
 
 
 def test_hovering_shows_values(visit: Visit) -> None:
@@ -132,7 +175,8 @@ def test_print_shows_pictures_for_charts_and_opens_all_details(visit: Visit) -> 
     page.emulate_media(media="print", color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".charts").first.is_hidden()
-    assert page.locator("nav").is_hidden()
+    assert page.locator(".contents").is_hidden()
+    assert page.locator(".shown").first.is_hidden()
     assert page.locator(".static").first.is_visible()
     assert page.evaluate("document.querySelectorAll('details:not([open])').length") == 0
     assert page.evaluate(BACKGROUND) == "rgb(255, 255, 255)"
@@ -146,4 +190,6 @@ def test_the_report_fits_a_phone(published: Path, browser: Any) -> None:
         show_all_charts(visit.page)
         visit.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         assert visit.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+        assert visit.page.locator(".legend button").count() == 40
+        assert visit.page.evaluate(COVERED) == []
         assert visit.errors == []

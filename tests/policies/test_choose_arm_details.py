@@ -215,7 +215,8 @@ def test_a_tie_goes_to_the_arm_that_its_uniform_number_counts_to(scores: list[fl
     for step in range(1, 30):
         expected = tied[int(uniform(SOURCE, TIE, step, 0) * len(tied))]
         assert make_argmax()(np.array(scores), step, SOURCE) == expected
-        assert make_break_tie()(np.array(scores), max(scores), step, SOURCE) == expected
+        for lanes in (SINGLE_LANE, FOURS):
+            assert make_break_tie(lanes)(np.array(scores), max(scores), step, SOURCE) == expected
 
 
 def test_a_single_lane_has_the_only_best_arm_or_several() -> None:

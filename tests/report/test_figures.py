@@ -9,7 +9,7 @@ from dynabandit.report import panels
 from dynabandit.report.drawing import draw
 from dynabandit.report.figures import Figure, make_figures
 from dynabandit.report.panels import Box, Boxes, Line, Lines, Series
-from dynabandit.report.style import STYLES, style, variant
+from dynabandit.report.style import STYLES, other_style, style
 from dynabandit.results import Coverage, Results, SamplePath
 from fakes import ADAPTIVE, fake_run
 
@@ -27,10 +27,24 @@ def test_every_policy_has_its_own_style_and_unknown_ones_have_one_too() -> None:
     assert style("my-policy") == style("my-policy")
 
 
-def test_settings_of_one_policy_differ_in_shade_dash_and_marker() -> None:
-    looks = [variant("aff-ts", index, 4) for index in range(4)]
+def test_settings_of_a_policy_differ_in_colour_dash_and_marker() -> None:
+    looks = [other_style(index) for index in range(4)]
     for aspect in range(3):
         assert len({look[aspect] for look in looks}) == 4
+    assert len({other_style(index) for index in range(16)}) == 16
+
+
+def test_more_than_six_runs_are_shown_in_groups_by_their_rank(tmp_path: Path) -> None:
+    runs = [fake_run("mine", f"policy-{mean}", [mean - 1.0, mean + 1.0]) for mean in (9, 3, 8, 1, 7, 2, 6)]
+    (figure,) = make_figures(Results(runs))
+    for panel in (panel for block in figure.blocks for panel in block.panels if isinstance(panel, Lines)):
+        assert [(group.title, group.names) for group in panel.groups] == [
+            ("Best 6", tuple(f"policy-{mean}" for mean in (1, 2, 3, 6, 7, 8))), ("Rank 7", ("policy-9",)),
+        ]  # fmt: skip
+        assert len({line.style for line in panel.lines}) == 7
+    assert [len(row) for row in figure.printed] == [3, 2]  # two groups and boxes, two groups
+    for path in draw(figure, tmp_path):
+        assert path.exists()
 
 
 def test_one_replication_has_no_band_and_can_be_drawn(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The commands; each parses its arguments, calls one function and prints the result."""
 
-import functools
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -20,21 +19,20 @@ from dynabandit.cli.run_options import (
     Fresh,
     Jobs,
     Out,
+    Pdf,
     Precision,
     Seed,
     check_run_options,
     run_errors,
 )
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS, REWARD_LAWS, environment_class
-from dynabandit.experiments import Experiment, ProgressReporter, Spec
+from dynabandit.experiments import Experiment, Spec
 from dynabandit.experiments.one_line_syntax import write_one_line
 from dynabandit.experiments.spec_reader import read_delay, read_environment, read_policy
 from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, policy_class
+from dynabandit.report.pdf import NO_BROWSER, find_browser, print_pdf
 from dynabandit.results import Results
-
-# Writes a report of results into a folder, and returns a function that prints the rest
-Publish = Callable[[Results, Path, ProgressReporter], Callable[[], None]]
 
 QUICK = 10  # replications
 ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -83,13 +81,14 @@ def paper(
     precision: Precision = "double",
     cluster: Cluster = None,
     horizon: Horizon = None,
+    pdf: Pdf = False,
 ) -> None:
     """Reproduce the figures of the paper, and check its claims."""
     with bad_input("--only"):
         spec = paper_spec().only(only or [])
     spec = _override(spec, quick, replications, seed, horizon)
     options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, options, functools.partial(_publish_report, paper=True))
+    _run(spec, out, options, paper=True, pdf=pdf)
 
 
 @app.command()
@@ -107,6 +106,7 @@ def run(
     precision: Precision = "double",
     cluster: Cluster = None,
     horizon: Horizon = None,
+    pdf: Pdf = False,
 ) -> None:
     """Run the experiments of a spec file, and write a report."""
     with bad_input():
@@ -115,7 +115,7 @@ def run(
         spec = spec.only(only or [])
     spec = _override(spec, quick, replications, seed, horizon)
     options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out or Path("out") / file.stem, options, _publish_report)
+    _run(spec, out or Path("out") / file.stem, options, pdf=pdf)
 
 
 @app.command()
@@ -136,6 +136,7 @@ def compare(
     backend: Backend = "cpu",
     precision: Precision = "double",
     cluster: Cluster = None,
+    pdf: Pdf = False,
 ) -> None:
     """Compare policies on one environment, without a spec file."""
     with bad_input("--env"):
@@ -159,7 +160,7 @@ def compare(
         )
         spec = Spec(title=experiment.title, experiments=(experiment,))
     options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, options, _publish_report)
+    _run(spec, out, options, pdf=pdf, keep_earlier=True)
 
 
 def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
@@ -190,17 +191,19 @@ def _list_plugins(title: str, group: str, find: Callable[[str], type]) -> None:
         display.print_catalogue(title, entries(kinds))
 
 
-def _publish_report(
-    results: Results, out: Path, reporter: ProgressReporter, *, paper: bool = False
-) -> Callable[[], None]:
+def _publish_report(results: Results, out: Path, *, paper: bool, pdf: bool) -> Callable[[], None]:
+    """Write the report into a folder, and return a function that prints the rest."""
     from dynabandit.paper import lookup, publish
     from dynabandit.report import page, tables
 
-    reporter.running("writing the report")
     report = publish.publish(results, out) if paper else page.publish(results, out)
+    printed = print_pdf(report) if pdf else None
+    rows = tables.summary(lookup.shown_runs(results) if paper else results)
 
     def show() -> None:
-        display.print_summary(tables.summary(lookup.shown_runs(results) if paper else results))
+        display.print_summary(rows, paired=not paper)
+        if printed:
+            typer.echo(f"PDF: {printed}")
         typer.echo(f"Report: {report}")
 
     return show
@@ -213,12 +216,23 @@ def _override(spec: Spec, quick: bool, replications: int | None, seed: int | Non
         return spec.override(replications=QUICK if quick else replications, horizon=horizon, seed=seed)
 
 
-def _run(spec: Spec, out: Path, options: dict[str, Any], publish: Publish) -> None:
+def _run(
+    spec: Spec,
+    out: Path,
+    options: dict[str, Any],
+    *,
+    paper: bool = False,
+    pdf: bool = False,
+    keep_earlier: bool = False,
+) -> None:
     """Run a spec, publish and print its results; an interrupted run says how to continue."""
     check_run_options([spec], options)
+    if pdf and find_browser() is None:  # now, rather than after hours of simulation
+        stop(NO_BROWSER, FAILED)
     with run_errors(out), display.progress_display(sys.stderr) as reporter:
-        results = experiments.run(spec, out, reporter=reporter, **options)
-        show = publish(results, out, reporter)
+        results = experiments.run(spec, out, reporter=reporter, keep_earlier=keep_earlier, **options)
+        reporter.running("writing the report")
+        show = _publish_report(results, out, paper=paper, pdf=pdf)
     show()
 
 

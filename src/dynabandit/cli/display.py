@@ -105,8 +105,11 @@ def progress_display(stream: TextIO) -> Iterator[ProgressReporter]:
         yield LineProgress(stream)
 
 
-def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print the mean total regret of each policy; if there are many rows, only the best of each experiment."""
+def print_summary(rows: Sequence[Mapping[str, Any]], *, paired: bool = False) -> None:
+    """Print the mean total regret of each policy; if there are many rows, only the best of each experiment.
+
+    With `paired`, the table also has the paired difference of each policy to the first one of its experiment.
+    """
     shown = rows
     title = "Mean total regret, with a 95 % interval"
     if len(rows) > MOST_ROWS:
@@ -115,10 +118,21 @@ def print_summary(rows: Sequence[Mapping[str, Any]]) -> None:
     table = Table(box=SIMPLE)
     for heading in ("experiment", "arms", "policy", "mean", "low", "high"):
         table.add_column(heading, justify="left" if heading in ("experiment", "policy") else "right", no_wrap=True)
+    first = {row["baseline"] for row in rows}
+    paired = paired and any(row["policy"] != row["baseline"] for row in rows)
+    if paired:
+        table.add_column(f"difference to {first.pop() if len(first) == 1 else 'the first'}", justify="right")
     for row in shown:
-        numbers = (f"{row[name]:.1f}" for name in ("mean", "low", "high"))
+        numbers = [f"{row[name]:.1f}" for name in ("mean", "low", "high")] + ([_difference(row)] if paired else [])
         table.add_row(str(row["experiment"]), str(row["arms"]), str(row["policy"]), *numbers)
     console(sys.stdout).print(title, table, sep="\n")
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    if row["policy"] == row["baseline"] or row["difference"] is None:
+        return ""
+    value, low, high = row["difference"]
+    return f"{value:.1f} ({low:.1f} to {high:.1f})"
 
 
 def _best(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -32,6 +32,7 @@ Precision = Annotated[
         help="double; with cuda also single (faster, results equal in distribution) or mixed (single where possible)."
     ),
 ]
+Pdf = Annotated[bool, typer.Option("--pdf", help="Also write report.pdf, with an installed Chrome or Chromium.")]
 Cluster = Annotated[
     str | None,
     typer.Option(

@@ -18,28 +18,41 @@ def top(numbers: np.ndarray) -> tuple[float, int, int]:
     >>> top(np.array([0.5, 2.0, 1.0, 2.0]))
     (2.0, 1, 2)
     """
+    if numbers.size >= MANY:
+        best = maximum(numbers)
+        first, _, ties = occurrences(numbers, best)
+        return best, first, ties
     best = -math.inf
     first = 0
     ties = 0
-    if numbers.size < MANY:
-        for index in range(numbers.size):
-            if numbers[index] > best:
-                best = numbers[index]
-                first = index
-                ties = 1
-            elif numbers[index] == best:
-                ties += 1
-        return float(best), first, ties
-    best = maximum(numbers)
     for index in range(numbers.size):
-        same = 1 if numbers[index] == best else 0
-        ties += same
-        first += same * index
-    if ties > 1:
-        first = 0
-        while numbers[first] != best:
-            first += 1
-    return best, first, ties
+        if numbers[index] > best:
+            best = numbers[index]
+            first = index
+            ties = 1
+        elif numbers[index] == best:
+            ties += 1
+    return float(best), first, ties
+
+
+@kernel
+def occurrences(numbers: np.ndarray, value: float) -> tuple[int, int, int]:
+    """Return the indices of the first and the last occurrence of a value, and their number; 0 if there is none.
+
+    Examples
+    --------
+    >>> occurrences(np.array([0.5, 2.0, 1.0, 2.0]), 2.0)
+    (1, 3, 2)
+    """
+    first = numbers.size
+    last = 0
+    count = 0
+    for index in range(numbers.size):  # without branches, so that the loop is vectorised
+        same = numbers[index] == value
+        first = min(first, index if same else numbers.size)
+        last = max(last, index if same else 0)
+        count += 1 if same else 0
+    return first if count > 0 else 0, last, count
 
 
 @kernel

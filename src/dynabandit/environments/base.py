@@ -276,7 +276,7 @@ def make_write_path(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callab
         else make_write_pairs_of_steps(functions, lanes)
     )
 
-    @kernel
+    @inlined_kernel
     def write_path(
         state: np.ndarray,
         matrix: np.ndarray,

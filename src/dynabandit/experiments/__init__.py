@@ -5,8 +5,9 @@ from dynabandit.extras import import_extra
 import_extra("msgspec", "lab")
 from dynabandit.experiments.backend_choice import check_options  # noqa: E402 - after the message above
 from dynabandit.experiments.dask_executor import ClusterError  # noqa: E402
+from dynabandit.experiments.earlier_results import RESULTS  # noqa: E402
 from dynabandit.experiments.progress import ProgressReporter  # noqa: E402
-from dynabandit.experiments.runner import RESULTS, STORE, compute, run  # noqa: E402
+from dynabandit.experiments.runner import STORE, compute, run  # noqa: E402
 from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec  # noqa: E402
 from dynabandit.experiments.spec_reader import SpecError, dumps, load, loads  # noqa: E402
 from dynabandit.experiments.store import StorageError  # noqa: E402

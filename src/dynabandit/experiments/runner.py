@@ -9,6 +9,7 @@ from typing import Any
 
 from dynabandit.bandit.serialization import plain
 from dynabandit.experiments.backend_choice import check_options, choose_backends
+from dynabandit.experiments.earlier_results import RESULTS, set_aside
 from dynabandit.experiments.executors import Executor, make_executor
 from dynabandit.experiments.hardware import describe_hardware
 from dynabandit.experiments.plan import Plan, make_plan
@@ -21,7 +22,6 @@ from dynabandit.results import Results
 from dynabandit.validation import integer
 
 STORE = "store"
-RESULTS = "results"
 
 
 def run(
@@ -33,6 +33,7 @@ def run(
     backend: str = "cpu",
     precision: str = "double",
     cluster: str | None = None,
+    keep_earlier: bool = False,
     reporter: ProgressReporter | None = None,
 ) -> Results:
     """Run a spec and write its results.
@@ -55,6 +56,9 @@ def run(
     cluster
         The address of a Dask scheduler such as ``tcp://scheduler:8786``, or ``local`` for worker processes on this
         machine. The results are equal bit for bit to those of this process.
+    keep_earlier
+        Move the results and the report of another spec, if they are in this folder, into a folder ``earlier-1``,
+        ``earlier-2`` and so on, instead of replacing them.
     reporter
         Receives the progress of the run.
 
@@ -79,7 +83,9 @@ def run(
     results = compute(
         spec, out, jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster, reporter=reporter
     )
-    _write(results, Path(out))
+    kept = _write(results, Path(out), keep_earlier)
+    if kept and reporter:
+        reporter.note(f"the earlier report is now in {kept}")
     return results
 
 
@@ -163,8 +169,11 @@ def _report_finished(waiting: dict[str, int], reporter: ProgressReporter) -> Non
         reporter.finished(figure)
 
 
-def _write(results: Results, out: Path) -> None:
-    """Write the results beside the old ones, then replace those: a stop in between leaves no mixture."""
+def _write(results: Results, out: Path, keep_earlier: bool) -> Path | None:
+    """Write the results beside the old ones, then replace those: a stop in between leaves no mixture.
+
+    The old results are deleted, or kept in the folder that is returned.
+    """
     new, old = out / f"{RESULTS}.new", out / f"{RESULTS}.old"
     with writing(out):
         for leftover in (new, old):
@@ -174,10 +183,12 @@ def _write(results: Results, out: Path) -> None:
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
+        kept = set_aside(out, results.metadata) if keep_earlier else None
         if (out / RESULTS).exists():
             (out / RESULTS).rename(old)
         new.rename(out / RESULTS)
         shutil.rmtree(old, ignore_errors=True)
+    return kept
 
 
 def _metadata(spec: Spec, plan: Plan, seconds: float) -> dict[str, Any]:

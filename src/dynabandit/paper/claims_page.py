@@ -13,9 +13,18 @@ settings made no difference. This page is printed from the rules that the progra
 
 A claim has parts. A part compares runs by a measure with a 95 % interval, and its criterion, such as "is much better
 than", is a region of that measure without its ends. The part **holds** when the interval lies inside the region, is
-**contradicted** when it lies outside, and is **open** otherwise. The claim `holds` when all its parts hold, `holds in
-part` when some do, and `does not hold` when none does: an open part counts as not shown. A claim whose experiments
-were not run, or have only one replication, is `not run`.
+**contradicted** when it lies outside, and is **inconclusive** otherwise. The verdict on the claim follows from them:
+
+| Verdict | Parts |
+| --- | --- |
+| `holds` | all hold |
+| `holds in part` | some hold, and others are contradicted |
+| `contradicted` | some are contradicted, and none holds |
+| `inconclusive` | none is contradicted, but some are inconclusive at this number of replications |
+| `not run` | its experiments were not run, or have only one replication |
+
+The verdict `inconclusive` was added after the first results; until then such a claim counted as `holds in part`, or as
+not holding if no part held. The parts and their rules are unchanged.
 
 All policies of an experiment see the same paths, so they are compared replication by replication. For ε-Greedy the
 best ε of 0.1, 0.2, ..., 0.9 is used, chosen in hindsight by mean total regret in that experiment, as in the paper.

@@ -1,4 +1,4 @@
-"""The paper's figures in its order, and those of two variants that the paper does not have."""
+"""The figures of two variants that the paper does not have, and the paper's figures in its order."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,21 +10,23 @@ from dynabandit.paper.lookup import FLOORED, case_id, experiment_title, policy_k
 from dynabandit.paper.variants import compare_variants
 from dynabandit.report import panels
 from dynabandit.report.figures import Block, Figure, coverage, stacked
-from dynabandit.report.panels import Intervals, Row, Series
-from dynabandit.report.style import style, variant
+from dynabandit.report.panels import CurveGroup, Intervals, Row, Series
+from dynabandit.report.style import other_style, style
 from dynabandit.results import Results, Run
 
-ORDER = (
-    "eps-greedy", "aff-d-greedy", "ucb", "aff-ucb1", "aff-ucb2", "d-ucb", "sw-ucb",
-    "ts", "aff-ts", "ots", "aff-ots",
-)  # fmt: skip
+GROUPS = {
+    "Greedy and Thompson sampling": ("eps-greedy", "aff-d-greedy", "ts", "aff-ts", "ots", "aff-ots"),
+    "UCB": ("ucb", "aff-ucb1", "aff-ucb2", "d-ucb", "sw-ucb"),
+}
+"""The policies whose curves are shown together; the paper discusses those of UCB among themselves."""
+ORDER = tuple(policy for policies in GROUPS.values() for policy in policies)
 CHANGES = (3000.0, 5000.0)
 ABRUPT, DRIFT = (1, 2), (3, 4)
 SYMBOLS = {"step_size": "η", "discount": "λ", "window": "W", "memory": "C"}
 
 
 def make_figures(results: Results) -> list[Figure]:
-    """Return the paper's figures and those of the variants, as far as their experiments were run."""
+    """Return the figures of the report in its order, as far as their experiments were run."""
     found = []
     for number, (identity, make) in enumerate(FIGURES.items(), start=1):
         try:
@@ -39,6 +41,14 @@ def make_figures(results: Results) -> list[Figure]:
 def _compared(results: Results, experiment: str, policies: Sequence[str] = ORDER) -> list[Series]:
     runs = lookup.runs_by_policy(results, experiment)
     return [_named(runs[policy], policy) for policy in policies if policy in runs]
+
+
+def _groups(results: Results, experiment: str) -> tuple[CurveGroup, ...]:
+    groups = (
+        CurveGroup(title, tuple(one.name for one in _compared(results, experiment, policies)))
+        for title, policies in GROUPS.items()
+    )
+    return tuple(group for group in groups if group.names)
 
 
 def _named(run: Run, policy: str) -> Series:
@@ -66,14 +76,15 @@ def small_changes(results: Results) -> Figure:
     """Regret, total regret and share of correct selections with two changes."""
     experiment = "small-changes"
     series = _compared(results, experiment)
-    share = panels.shares("Share of correct selections", series, CHANGES)
-    blocks = [stacked("Few changes", series), Block("Share of correct selections", (share,))]
+    groups = _groups(results, experiment)
+    share = panels.shares("Share of correct selections", series, groups, CHANGES)
+    blocks = [stacked("Few changes", series, groups), Block("Share of correct selections", (share,))]
     means = [path for path in results.paths if path.environment == experiment]
     if means:
         blocks.insert(0, Block("Mean rewards", (panels.paths("Mean rewards", means[0], steps=True),)))
     text = _caption(results, experiment) + " The shares, with 95 % bands, are averages over 50 steps."
-    wide = (0, 2) if means else (1,)
-    return Figure("", "A small number of changes", text, tuple(blocks), wide=wide, experiments=(experiment,))
+    title = "A small number of changes"
+    return Figure("", title, text, tuple(blocks), columns=1, by_row=True, experiments=(experiment,))
 
 
 def sample_paths(results: Results, number: int) -> Figure:
@@ -90,8 +101,10 @@ def sample_paths(results: Results, number: int) -> Figure:
 def comparison(results: Results, title: str, cases: dict[str, str]) -> Figure:
     """All policies in some experiments, given with the titles of their blocks."""
     found = tuple(experiment for experiment in cases if was_run(results, experiment))
-    blocks = tuple(stacked(cases[experiment], _compared(results, experiment)) for experiment in found)
-    return Figure("", title, _caption(results, *found), blocks, experiments=found)
+    blocks = tuple(
+        stacked(cases[experiment], _compared(results, experiment), _groups(results, experiment)) for experiment in found
+    )
+    return Figure("", title, _caption(results, *found), blocks, by_row=True, experiments=found)
 
 
 def sensitivity(results: Results, title: str, stem: str, parameters: dict[str, tuple[str, Sequence[Any]]]) -> Figure:
@@ -111,7 +124,7 @@ def _settings(results: Results, experiment: str, policy: str, parameter: str, va
     series = []
     for index, value in enumerate(values):
         run = lookup.run_at(results, experiment, policy, parameter, value)
-        series.append(Series(run, _setting_name(parameter, value), variant(policy, index, len(values))))
+        series.append(Series(run, _setting_name(parameter, value), other_style(index)))
     return stacked(f"{policy_name(policy)}, {run.arms} arms", series)
 
 
@@ -164,6 +177,20 @@ def variants(results: Results, title: str, text: str, pair: tuple[str, str], exp
 
 
 FIGURES: dict[str, Callable[[Results], Figure]] = {
+    "aff-ucb2-growing": partial(
+        variants,
+        title="AFF-UCB2 as printed and with a bonus that grows",
+        text="Left of 1 the growing bonus has less regret than the printed one; paired over replications, 95 %.",
+        pair=("aff-ucb2", "aff-ucb2-growing"),
+        experiments=("small-changes", case_id(1, 2), case_id(1, 50)),
+    ),
+    "aff-ucb1-floor": partial(
+        variants,
+        title="AFF-UCB1 as printed and with a variance floor",
+        text="Left of 1 the variance floor of 0.05 reduces regret; paired over replications, 95 %.",
+        pair=("aff-ucb1", FLOORED),
+        experiments=(case_id(1, 2), case_id(3, 2), case_id(1, 50)),
+    ),
     "small-changes": small_changes,
     "sample-paths-case-1": partial(sample_paths, number=1),
     "sample-paths-case-2": partial(sample_paths, number=2),
@@ -194,20 +221,6 @@ FIGURES: dict[str, Callable[[Results], Figure]] = {
     ),
     "memory": memory,
     "bounds": bounds,
-    "aff-ucb2-growing": partial(
-        variants,
-        title="AFF-UCB2 as printed and with a bonus that grows",
-        text="Left of 1 the growing bonus has less regret than the printed one; paired over replications, 95 %.",
-        pair=("aff-ucb2", "aff-ucb2-growing"),
-        experiments=("small-changes", case_id(1, 2), case_id(1, 50)),
-    ),
-    "aff-ucb1-floor": partial(
-        variants,
-        title="AFF-UCB1 as printed and with a variance floor",
-        text="Left of 1 the variance floor of 0.05 reduces regret; paired over replications, 95 %.",
-        pair=("aff-ucb1", FLOORED),
-        experiments=(case_id(1, 2), case_id(3, 2), case_id(1, 50)),
-    ),
 }
 IDS = tuple(FIGURES)
 """A figure keeps its number when only some are drawn."""

@@ -2,32 +2,40 @@
 
 import json
 import math
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynabandit.paper import criteria, figures, lookup, verdicts
+from dynabandit.paper import criteria, figures, large_run, lookup, verdicts
+from dynabandit.paper.large_run import LargeRun
 from dynabandit.paper.rule_types import Part
 from dynabandit.paper.sections import SECTIONS
 from dynabandit.paper.variants import compare_variants
-from dynabandit.paper.verdicts import FAILS, HOLDS, NOT_RUN, PARTLY, Verdict
+from dynabandit.paper.verdicts import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_RUN, PARTLY, VERDICTS, Verdict
 from dynabandit.report import page
 from dynabandit.report.page import DASH, MINUS
 from dynabandit.report.tables import summary
 from dynabandit.results import Results
 
 TEMPLATES = Path(__file__).parent / "templates"
-REFERENCE = Path(__file__).parent / "reference.json"
 SPLIT = 100  # replications, as many as the paper has
 LOGARITHMIC = (criteria.RATIO, criteria.DEVIATION, criteria.SENSITIVITY, criteria.RELATIVE)
-PLURALS = {HOLDS: "hold", PARTLY: "hold in part", FAILS: "do not hold", NOT_RUN: "not run"}
-MARKS = {HOLDS: "✓", PARTLY: "◐", FAILS: "✗", NOT_RUN: DASH}
-EVIDENCE = {"for": "holds", "against": "contradicted", "open": "open"}
+PREDICATES = {  # singular and plural
+    HOLDS: ("holds", "hold"),
+    PARTLY: ("holds in part", "hold in part"),
+    CONTRADICTED: ("is contradicted", "are contradicted"),
+    INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
+    NOT_RUN: ("was not run", "were not run"),
+}
+MARKS = {HOLDS: "✓", PARTLY: "◐", CONTRADICTED: "✗", INCONCLUSIVE: "?", NOT_RUN: DASH}
+EVIDENCE = {"for": "holds", "against": "contradicted", "open": "inconclusive"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """The verdicts at one number of replications."""
+    """The verdicts of one run."""
 
     heading: str
     summaries: dict[int, dict[str, Any]]
@@ -37,11 +45,6 @@ class Column:
     def verdicts(self) -> dict[int, str]:
         """The verdict on each claim."""
         return {identity: one["verdict"] for identity, one in self.summaries.items()}
-
-    @property
-    def counts(self) -> dict[int, str]:
-        """The numbers of parts of each claim, as text."""
-        return {identity: _tally(one["for"], one["against"], one["open"]) for identity, one in self.summaries.items()}
 
 
 def publish(results: Results, folder: str | Path) -> Path:
@@ -70,58 +73,72 @@ def publish(results: Results, folder: str | Path) -> Path:
 
 
 def _context(results: Results, judged: list[Verdict]) -> dict[str, Any]:
-    columns = _columns(results, judged)
+    large = large_run.load()
+    columns = _columns(results, judged, large)
     by_id = {verdict.claim.id: verdict for verdict in judged}
+    own, of_large = columns["own"].verdicts, columns["large"].verdicts
     return {
         "sections": SECTIONS,
         "verdicts": by_id,
-        "counts": {name: sum(verdict.verdict == name for verdict in judged) for name in MARKS},
-        "plurals": PLURALS,
         "columns": columns,
-        "changed": [
-            identity
-            for identity in by_id
-            if any(column.summaries.get(identity) != columns[0].summaries.get(identity) for column in columns)
-        ],
-        "growing": compare_variants(results, "aff-ucb2", "aff-ucb2-growing"),
-        "floor": compare_variants(results, "aff-ucb1", lookup.FLOORED),
+        "large": large,
+        "contradicted": [identity for identity, verdict in of_large.items() if verdict == CONTRADICTED],
+        "differing": [one for one in by_id if own[one] in (HOLDS, PARTLY, CONTRADICTED) and own[one] != of_large[one]],
+        "changed": [one for one in by_id if _changes(one, columns.values())],
+        "variants": {
+            variant: compare_variants(results, policy, variant) for variant, policy in large_run.VARIANTS.items()
+        },
         "criteria": criteria.CRITERIA,
         "methods": criteria.METHODS,
-        "split": SPLIT,
-        "own": _heading(results),
         "replications": verdicts.replications(results),
         "marks": MARKS,
         "evidence": EVIDENCE,
         "measured": measured,
         "glyph": glyph,
+        "tally": tally,
+        "sentence": sentence,
     }
 
 
-def _heading(results: Results) -> str:
-    return f"{verdicts.replications(results):,} replications"
-
-
-def _columns(results: Results, judged: list[Verdict]) -> list[Column]:
-    """Return the verdicts at several numbers of replications, as far as there are any."""
-    columns = [_column(_heading(results), judged)]
-    if verdicts.replications(results) > SPLIT:
-        columns.insert(0, _column(f"first {SPLIT}", verdicts.judge(lookup.first_replications(results, SPLIT))))
-    kept = json.loads(REFERENCE.read_text(encoding="utf-8"))
-    found = {int(identity): summary for identity, summary in kept["verdicts"].items()}
-    columns.append(Column(f"{kept['replications']:,} replications, kept with the program", found))
+def _columns(results: Results, judged: list[Verdict], large: LargeRun) -> dict[str, Column]:
+    """Return the verdicts of the large run, of this run, and of the first replications of a run with many."""
+    count = verdicts.replications(results)
+    columns = {
+        "large": Column(f"large run, {large.replications:,} replications", large.claims),
+        "own": _column(f"this run, {count:,} replication{'' if count == 1 else 's'}", judged),
+    }
+    if count > SPLIT:
+        first = verdicts.judge(lookup.first_replications(results, SPLIT))
+        columns["first"] = _column(f"its first {SPLIT} replications", first)
     return columns
+
+
+def _changes(claim: int, columns: Iterable[Column]) -> bool:
+    """Return whether runs differ in the numbers of parts that hold, are contradicted and are open."""
+    found = (column.summaries[claim] for column in columns)
+    return len({tally(one) for one in found if one["verdict"] != NOT_RUN}) > 1
+
+
+def sentence(found: Iterable[str]) -> str:
+    """Return how many claims have which verdict, such as ``13 claims hold, 7 hold in part and 1 is contradicted``."""
+    counts = Counter(found)
+    parts = [f"{counts[one]} {PREDICATES[one][counts[one] > 1]}" for one in VERDICTS if counts[one]]
+    parts[0] = parts[0].replace(" ", " claim " if parts[0].startswith("1 ") else " claims ", 1)
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def _column(heading: str, judged: list[Verdict]) -> Column:
     return Column(heading, {verdict.claim.id: verdict.summary() for verdict in judged})
 
 
-def _tally(shown: int, against: int, undecided: int) -> str:
+def tally(summary: dict[str, Any]) -> str:
+    """Return the numbers of parts of a claim as text."""
+    shown, against, undecided = summary["for"], summary["against"], summary["open"]
     if not shown + against + undecided:
         return ""
     parts = [f"{shown} of {shown + against + undecided} parts hold"]
     parts += [f"{against} contradicted"] if against else []
-    parts += [f"{undecided} open"] if undecided else []
+    parts += [f"{undecided} inconclusive"] if undecided else []
     return ", ".join(parts)
 
 

@@ -45,7 +45,7 @@ SECTIONS = (
         "many-arms",
         "4.2.3 Many arms",
         "The four cases with 50 and 100 arms. In Cases 1 and 2 odd arms take the parameters of Arm 1 and even "
-        "arms those of Arm 2. Hide D-UCB and SW-UCB in the legend to see the differences between the others.",
+        "arms those of Arm 2. Among the UCB policies, hide D-UCB and SW-UCB in the legend to see the others better.",
         ("many-arms-case-1", "many-arms-case-2", "many-arms-case-3", "many-arms-case-4"),
         (12, 13, 14, 15, 16, 17),
     ),

@@ -1,4 +1,15 @@
-"""Judges each claim by its rules, and writes the verdicts as JSON."""
+"""Judges each claim by its rules, and writes the verdicts as JSON.
+
+The verdict on a claim follows from the evidence on its parts:
+
+=================  ==========================================================================================
+``holds``          all parts hold
+``holds in part``  some parts hold, and others are contradicted
+``contradicted``   some parts are contradicted, and none holds
+``inconclusive``   no part is contradicted, but some are open: there are too few replications to decide them
+``not run``        there are no results to judge
+=================  ==========================================================================================
+"""
 
 import math
 from collections import Counter
@@ -12,7 +23,9 @@ from dynabandit.paper.rule_types import Part
 from dynabandit.results import Results
 from dynabandit.stats.intervals import LEVEL
 
-HOLDS, PARTLY, FAILS, NOT_RUN = "holds", "holds in part", "does not hold", "not run"
+HOLDS, PARTLY, CONTRADICTED = "holds", "holds in part", "contradicted"
+INCONCLUSIVE, NOT_RUN = "inconclusive", "not run"
+VERDICTS = (HOLDS, PARTLY, CONTRADICTED, INCONCLUSIVE, NOT_RUN)
 FEWEST = 2  # replications; with one there is no interval
 
 
@@ -27,11 +40,8 @@ class Verdict:
 
     @property
     def verdict(self) -> str:
-        """``holds``, ``holds in part``, ``does not hold`` or ``not run``."""
-        if not self.parts:
-            return NOT_RUN
-        shown = self.count("for")
-        return HOLDS if shown == len(self.parts) else PARTLY if shown else FAILS
+        """One of `VERDICTS`."""
+        return decide(self.count("for"), self.count("against"), self.count("open"))
 
     def count(self, evidence: str) -> int:
         """Return the number of parts with this evidence."""
@@ -40,6 +50,21 @@ class Verdict:
     def summary(self) -> dict[str, Any]:
         """Return the verdict with the number of parts for, against and open."""
         return {"verdict": self.verdict, **{one: self.count(one) for one in ("for", "against", "open")}}
+
+
+def decide(shown: int, against: int, undecided: int) -> str:
+    """Return the verdict on a claim from the numbers of parts that hold, are contradicted and are open.
+
+    Examples
+    --------
+    >>> decide(3, 0, 0), decide(2, 1, 0), decide(0, 1, 2), decide(2, 0, 1), decide(0, 0, 0)
+    ('holds', 'holds in part', 'contradicted', 'inconclusive', 'not run')
+    """
+    if not shown + against + undecided:
+        return NOT_RUN
+    if against:
+        return PARTLY if shown else CONTRADICTED
+    return INCONCLUSIVE if undecided else HOLDS
 
 
 def judge(results: Results) -> list[Verdict]:
@@ -77,7 +102,7 @@ def as_json(verdicts: list[Verdict], results: Results) -> dict[str, Any]:
         "level": LEVEL,
         "replications": replications(results),
         "seed": results.metadata.get("seed"),
-        "counts": {name: counts[name] for name in (HOLDS, PARTLY, FAILS, NOT_RUN)},
+        "counts": {name: counts[name] for name in VERDICTS},
         "claims": [_claim(verdict) for verdict in verdicts],
     }
 
@@ -85,15 +110,6 @@ def as_json(verdicts: list[Verdict], results: Results) -> dict[str, Any]:
 def replications(results: Results) -> int:
     """Return the number of replications, the smallest if runs differ."""
     return min((run.replications for run in results), default=0)
-
-
-def reference(results: Results) -> dict[str, Any]:
-    """Return a summary of the verdicts, which is kept beside the code as ``reference.json``."""
-    return {
-        "replications": replications(results),
-        "seed": results.metadata.get("seed"),
-        "verdicts": {str(verdict.claim.id): verdict.summary() for verdict in judge(results)},
-    }
 
 
 def _claim(verdict: Verdict) -> dict[str, Any]:

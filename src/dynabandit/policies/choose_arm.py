@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynabandit.core.argmax import occurrences
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
@@ -343,10 +344,12 @@ def make_argmax(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, int, St
 @functools.cache  # so that all policies share its compiled code
 def make_break_tie(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, float, int, Stream], int]:
     """Return break_tie(scores, best, number, random): one of the arms with the score `best`."""
+    if lanes is SINGLE_LANE:
+        return break_tie
     rounds, arm_at, exists, count, nth = lanes.rounds, lanes.arm_at, lanes.exists, lanes.count, lanes.nth
 
     @kernel
-    def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> int:
+    def break_tie_in_group(scores: np.ndarray, best: float, number: int, random: Stream) -> int:
         ties = 0
         for turn in range(rounds(scores.size)):
             arm = arm_at(0, turn)
@@ -361,4 +364,19 @@ def make_break_tie(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, floa
             skip -= here
         return 0
 
-    return break_tie
+    return break_tie_in_group
+
+
+@kernel
+def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> int:
+    """Return one of the arms with the score `best`."""
+    first, last, ties = occurrences(scores, best)
+    skip = pick(random, TIE, number, 0, ties)
+    if skip + 1 == ties:
+        return last
+    arm = first
+    while skip > 0:
+        arm += 1
+        if scores[arm] == best:
+            skip -= 1
+    return arm

@@ -13,12 +13,11 @@ GRID = "rgba(128, 128, 128, 0.22)"
 NOTHING = "rgba(0, 0, 0, 0)"
 LINES_HEIGHT, PATHS_HEIGHT, ROW_HEIGHT, TALL_ROW, GAP = 300, 190, 24, 32, 64  # pixels
 LONG = 20  # characters
-LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 MARGINS = {"l": 56, "r": 12, "t": 8, "b": 44}
 
 
 def chart(block: Block) -> dict[str, Any]:
-    """Return data, layout and height of a block: its panels stacked under one legend."""
+    """Return data, layout and height of a block, with what the page needs for its legend."""
     heights = [_height(panel) for panel in block.panels]
     inside = sum(heights) + GAP * (len(heights) - 1)
     traces: list[dict[str, Any]] = []
@@ -27,7 +26,7 @@ def chart(block: Block) -> dict[str, Any]:
         "paper_bgcolor": NOTHING,
         "plot_bgcolor": NOTHING,
         "hovermode": "closest",
-        "legend": LEGEND,
+        "showlegend": False,  # the page has its own
         "shapes": [],
     }
     top = inside
@@ -40,8 +39,14 @@ def chart(block: Block) -> dict[str, Any]:
         layout[f"yaxis{number}"] = {**_y_axis(panel), "anchor": f"x{number}", "domain": domain}
         layout["shapes"] += _shapes(panel, number)
         top -= height + GAP
-    names = [trace["name"] for trace in traces if trace.get("showlegend")]
-    return {"data": traces, "layout": layout, "height": inside + MARGINS["t"] + MARGINS["b"], "names": names}
+    curves = [panel for panel in block.panels if isinstance(panel, Lines)]
+    return {
+        "data": traces,
+        "layout": layout,
+        "height": inside + MARGINS["t"] + MARGINS["b"],
+        "entries": [{"name": line.name, **line.style._asdict()} for panel in curves for line in panel.lines],
+        "groups": [{"title": group.title, "names": group.names} for panel in curves for group in panel.groups],
+    }
 
 
 def _height(panel: Panel) -> int:
@@ -80,7 +85,6 @@ def _band(line: Line) -> dict[str, Any]:
         "hoverinfo": "skip",
         "legendgroup": line.name,
         "name": _plain(line.name),
-        "showlegend": False,
     }
 
 
@@ -95,7 +99,6 @@ def _curve(line: Line, panel: Lines) -> dict[str, Any]:
         "line": {"color": line.style.colour, "dash": line.style.dash, "width": 2},
         "name": _plain(line.name),
         "legendgroup": line.name,
-        "showlegend": True,
     }
     if line.steps:
         trace["line"]["shape"] = "hv"
@@ -121,7 +124,7 @@ def _boxes(panel: Boxes) -> Iterator[dict[str, Any]]:
             "upperfence": box.high,
         }
         numbers["mean"] = box.mean
-        common = {"legendgroup": box.name, "name": _plain(box.short), "showlegend": False}
+        common = {"legendgroup": box.name, "name": _plain(box.short)}
         yield {
             "type": "box",
             "orientation": "h",
@@ -163,7 +166,6 @@ def _intervals(panel: Intervals) -> dict[str, Any]:
         "customdata": [[*_short([one.low, one.high])] for one in estimates],
         "hovertemplate": "%{y}: %{x:.3~g}<br>95 %: %{customdata[0]:.3~g} to %{customdata[1]:.3~g}<extra></extra>",
         "name": panel.title,
-        "showlegend": False,
     }
 
 
@@ -176,7 +178,8 @@ def _x_axis(panel: Panel) -> dict[str, Any]:
         ticks = [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]
         return {"type": "log", "tickvals": ticks, "ticktext": [str(tick) for tick in ticks]}
     reach = {"rangemode": "tozero"} if isinstance(panel, Boxes) else {}
-    return {"tickformat": ",~g", "nticks": 6, "tickangle": 0, **reach}
+    # Plotly would guess the type from the first trace, which may be hidden
+    return {"type": "linear", "tickformat": ",~g", "nticks": 6, "tickangle": 0, **reach}
 
 
 def _y_axis(panel: Panel) -> dict[str, Any]:

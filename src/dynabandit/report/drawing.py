@@ -1,5 +1,7 @@
 """Figures as SVG and PNG, with Matplotlib."""
 
+import itertools
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +36,9 @@ SETTINGS = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
 }
-PANEL_WIDTH, LINES_HEIGHT, BOX_HEIGHT, HEAD = 4.6, 2.7, 0.21, 0.75  # inches
+WIDTHS = {1: 6.9, 2: 9.2, 3: 11.0}  # inches, by the number of columns
+PANEL_WIDTH = 3.6  # inches, with more columns
+LINES_HEIGHT, BOX_HEIGHT, HEAD = 2.7, 0.21, 0.75  # inches
 RESOLUTION = 130
 MOST_MARKERS = 7
 RATIO_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -44,17 +48,18 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
     """Write a figure into a folder, and return the paths of the SVG and the PNG file."""
     matplotlib, artist = import_extra("matplotlib", "lab"), import_extra("matplotlib.figure", "lab")
     vector, raster = (import_extra(f"matplotlib.backends.backend_{kind}", "lab") for kind in ("svg", "agg"))
-    panels = [panel for block in figure.blocks for panel in block.panels]
-    layout = figure.layout
-    heights = [max((_height(panels[one]) for one in row if one >= 0), default=1.0) for row in layout]
-    columns = len(layout[0])
-    size = (PANEL_WIDTH * max(columns, 1.5), sum(heights) + 0.5)
+    rows = figure.printed
+    panels = [panel for row in rows for panel in row]
+    heights = [max((_height(panel) for panel in row if panel), default=1.0) for row in rows]
+    columns = max(len(row) for row in rows)
+    size = (WIDTHS.get(columns, PANEL_WIDTH * columns), sum(heights) + 0.5)
     svg, png = folder / f"{figure.stem}.svg", folder / f"{figure.stem}.png"
     with matplotlib.rc_context(SETTINGS):
         sheet = artist.Figure(figsize=size, dpi=RESOLUTION, layout="constrained")
-        cells = sheet.subplot_mosaic(layout, height_ratios=heights, empty_sentinel=-1)
+        cells = sheet.subplot_mosaic(_mosaic(rows), height_ratios=heights, empty_sentinel=-1)
         for index, panel in enumerate(panels):
-            draw_panel(cells[index], panel)
+            if panel:
+                draw_panel(cells[index], panel)
             if isinstance(panel, Lines) and not _shared(panel, figure):
                 cells[index].legend(loc="upper right", frameon=False, ncols=len(panel.lines))
         shared = [cells[index] for index, panel in enumerate(panels) if _shared(panel, figure)]
@@ -65,6 +70,17 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
         raster.FigureCanvasAgg(sheet).print_png(png)
         vector.FigureCanvasSVG(sheet).print_svg(svg, metadata={"Date": None, "Title": figure.title})
     return svg, png
+
+
+def _mosaic(rows: "list[list[Panel | None]]") -> list[list[int]]:
+    """Return the number of the panel in each cell of a grid, -1 for none; a row with fewer panels has wider ones."""
+    width = math.lcm(*(len(row) for row in rows))
+    numbers = itertools.count()
+    grid = []
+    for row in rows:
+        numbered = [(next(numbers), panel) for panel in row]
+        grid.append([number if panel else -1 for number, panel in numbered for _ in range(width // len(row))])
+    return grid
 
 
 def _height(panel: Panel) -> float:
@@ -188,9 +204,9 @@ def _draw_intervals(axes: "Axes", panel: Intervals) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
-def _shared(panel: Panel, figure: Figure) -> bool:
+def _shared(panel: Panel | None, figure: Figure) -> bool:
     """Return whether a panel is part of the common legend; panels of arms in a figure of policies are not."""
-    return isinstance(panel, Lines) and (panel.markers or not figure.wide)
+    return isinstance(panel, Lines) and (panel.markers or not figure.by_row)
 
 
 def add_legend(sheet: Any, panels: "list[Axes]", columns: int) -> None:

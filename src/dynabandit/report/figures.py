@@ -1,6 +1,5 @@
 """Figures of any experiment: cumulative regret, total regret, correct selections, sample paths and coverage."""
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynabandit.report import panels
-from dynabandit.report.panels import Line, Lines, Panel, Series
-from dynabandit.report.style import distinct_styles, variant
+from dynabandit.report.panels import CurveGroup, Line, Lines, Panel, Series
+from dynabandit.report.style import distinct_styles, other_style
 from dynabandit.results import Results, Run, SamplePath
 from dynabandit.stats import intervals
 
@@ -24,15 +23,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: blocks, and how many are side by side in the printed form."""
+    """A figure: blocks, and how they are arranged."""
 
     id: str
     title: str
     caption: str
     blocks: tuple[Block, ...]
     columns: int = 2
-    wide: tuple[int, ...] = ()
-    """Blocks that fill a row of the printed form; the panels of the other blocks are then side by side."""
+    """How many blocks are side by side on the page."""
+    by_row: bool = False
+    """Whether each block is a row of the printed form, with its panels side by side."""
     experiments: tuple[str, ...] = ()
     """The experiments whose total regret is listed below the figure."""
     number: int = 0
@@ -43,18 +43,22 @@ class Figure:
         return f"{self.number:02d}-{self.id}"
 
     @property
-    def layout(self) -> list[list[int]]:
-        """Rows of panel numbers; -1 is an empty cell."""
-        numbers = itertools.count()
-        own = [[next(numbers) for _ in block.panels] for block in self.blocks]
-        if self.wide:
-            return [one * 2 if index in self.wide else one for index, one in enumerate(own)]
+    def printed(self) -> list[list[Panel | None]]:
+        """Rows of panels in the printed form, in which each group of curves has a panel; None is an empty cell."""
+        own: list[list[Panel | None]]
+        own = [[part for panel in block.panels for part in _parts(panel)] for block in self.blocks]
+        if self.by_row:
+            return own
         rows = []
         for start in range(0, len(own), self.columns):
             group = own[start : start + self.columns]
-            group += [[-1] * len(group[0])] * (min(self.columns, len(own)) - len(group))
+            group += [[None] * len(group[0])] * (min(self.columns, len(own)) - len(group))
             rows += [list(row) for row in zip(*group, strict=True)]
         return rows
+
+
+def _parts(panel: Panel) -> Sequence[Panel]:
+    return panel.by_group if isinstance(panel, Lines) else [panel]
 
 
 def make_figures(results: Results) -> list[Figure]:
@@ -95,13 +99,16 @@ def _environment(run: Run) -> str:
 
 def _experiment(group: Group) -> Figure:
     series = _labelled(group.runs)
-    block = Block("", (panels.regret("Cumulative regret", series), panels.totals("Total regret", series)))
-    share = Block("", (panels.shares("Share of correct selections", series),))
+    together = panels.by_rank(series)
+    if together:  # boxes in the order of the groups, so that a group has no gaps
+        series = sorted(series, key=panels.mean_total)
+    block = Block("", (panels.regret("Cumulative regret", series, together), panels.totals("Total regret", series)))
+    share = Block("", (panels.shares("Share of correct selections", series, together),))
     count = group.runs[0].replications
     text = f"Means over {count:,} replications with 95 % bands, and boxes of total regret."
     # The id becomes part of file names, and results may come from anyone
     identity = re.sub(r"[^A-Za-z0-9._-]+", "-", group.runs[0].experiment)
-    return Figure(identity, group.title, text, (block, share), wide=(1,))
+    return Figure(identity, group.title, text, (block, share), columns=1, by_row=True)
 
 
 def _sample_paths(results: Results) -> Iterator[Figure]:
@@ -122,14 +129,14 @@ def _sample_paths(results: Results) -> Iterator[Figure]:
 
 
 def _labelled(runs: Sequence[Run]) -> list[Series]:
-    """Return runs under their labels; several settings of one policy share its hue."""
+    """Return runs under their labels, in styles that differ."""
     looks = distinct_styles([run.policy for run in runs])
     return [Series(run, run.label, look) for run, look in zip(runs, looks, strict=True)]
 
 
-def stacked(title: str, series: Sequence[Series]) -> Block:
+def stacked(title: str, series: Sequence[Series], groups: tuple[CurveGroup, ...] = ()) -> Block:
     """Return cumulative regret above boxes of total regret."""
-    curves = panels.regret(f"{title}: cumulative regret", series)
+    curves = panels.regret(title if groups else f"{title}: cumulative regret", series, groups)
     return Block(title, (curves, panels.totals(f"{title}: total regret", series)))
 
 
@@ -144,7 +151,7 @@ def coverage(results: Results) -> Figure:
             found = sorted((one for one in chosen if one.observations == count), key=lambda one: one.mean)
             ends = [intervals.clopper_pearson(one.exceeded, one.streams) for one in found]
             value, low, high = (np.array(column) for column in zip(*ends, strict=True))
-            look = variant("aff-ucb2", index, len(counts))
+            look = other_style(index)
             means = np.array([one.mean for one in found])
             lines.append(Line(f"{count:,} observations", look, means, value, low, high))
         title = f"Step size {size:g}"

@@ -80,6 +80,7 @@ def render(template: Path, folder: Path, results: Results, context: dict[str, An
     )
     path = folder / "report.html"
     path.write_text(text, encoding="utf-8")
+    path.with_suffix(".pdf").unlink(missing_ok=True)  # it was printed from the earlier report
     return path
 
 

@@ -1,7 +1,7 @@
 """Panels of figures, reduced to the numbers that are drawn by both Matplotlib and Plotly."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dynabandit.stats.intervals import Estimate
 
 MOST_POINTS = 200  # of a curve
 MOST_OUTLIERS = 25  # of a box
+MOST_CURVES = 6  # that are shown together; a panel with more of them has groups
 SMOOTHING = 50  # steps over which a share of correct selections is averaged
 
 
@@ -42,6 +43,14 @@ class Line:
 
 
 @dataclass(frozen=True)
+class CurveGroup:
+    """Curves of a panel that are shown together."""
+
+    title: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Lines:
     """A panel of curves."""
 
@@ -58,6 +67,17 @@ class Lines:
     changes: tuple[float, ...] = ()
     """Vertical lines at changes of the environment."""
     markers: bool = True
+    groups: tuple[CurveGroup, ...] = ()
+    """Which curves are shown together; without groups all are."""
+
+    @property
+    def by_group(self) -> list["Lines"]:
+        """One panel for each group, or this panel if it has no groups."""
+        found = []
+        for group in self.groups:
+            lines = tuple(line for line in self.lines if line.name in group.names)
+            found.append(replace(self, title=f"{self.title}: {group.title}", lines=lines, groups=()))
+        return found or [self]
 
 
 @dataclass(frozen=True)
@@ -106,7 +126,25 @@ class Intervals:
 Panel = Lines | Boxes | Intervals
 
 
-def regret(title: str, series: Sequence[Series]) -> Lines:
+def mean_total(one: Series) -> float:
+    """Return the mean total regret."""
+    return float(one.run.total_regret.mean())
+
+
+def by_rank(series: Sequence[Series]) -> tuple[CurveGroup, ...]:
+    """Return groups of few curves, those with the least mean total regret first; none if there are few curves."""
+    if len(series) <= MOST_CURVES:
+        return ()
+    ranked = [one.name for one in sorted(series, key=mean_total)]
+    groups = []
+    for start in range(0, len(ranked), MOST_CURVES):
+        names = ranked[start : start + MOST_CURVES]
+        title = f"Ranks {start + 1} to {start + len(names)}" if len(names) > 1 else f"Rank {start + 1}"
+        groups.append(CurveGroup(title if start else f"Best {MOST_CURVES}", tuple(names)))
+    return tuple(groups)
+
+
+def regret(title: str, series: Sequence[Series], groups: tuple[CurveGroup, ...] = ()) -> Lines:
     """Return the mean cumulative regret with a 95 % band."""
     lines = []
     for one in series:
@@ -116,7 +154,7 @@ def regret(title: str, series: Sequence[Series]) -> Lines:
         lines.append(
             Line(one.name, one.style, one.run.times[kept], mean, low if known else None, high if known else None)
         )
-    return Lines(title, "step", "cumulative regret", tuple(lines))
+    return Lines(title, "step", "cumulative regret", tuple(lines), groups=groups)
 
 
 def totals(title: str, series: Sequence[Series]) -> Boxes:
@@ -139,7 +177,11 @@ def box(one: Series) -> Box:
 
 
 def shares(
-    title: str, series: Sequence[Series], changes: tuple[float, ...] = (), most_points: int = MOST_POINTS
+    title: str,
+    series: Sequence[Series],
+    groups: tuple[CurveGroup, ...] = (),
+    changes: tuple[float, ...] = (),
+    most_points: int = MOST_POINTS,
 ) -> Lines:
     """Return the share of correct selections, averaged over windows, with a 95 % band where replications are kept."""
     lines = []
@@ -157,8 +199,9 @@ def shares(
             share, low, high = (np.clip(line, 0.0, 1.0) for line in intervals.student_band(windows))
         lines.append(Line(one.name, one.style, times[np.minimum(cuts + width, len(times)) - 1], share, low, high))
     return Lines(
-        title, "step", "share of correct selections", tuple(lines), bounded=True, percent=True, changes=changes
-    )
+        title, "step", "share of correct selections", tuple(lines), bounded=True, percent=True, changes=changes,
+        groups=groups,
+    )  # fmt: skip
 
 
 def paths(title: str, path: SamplePath, *, steps: bool) -> Lines:

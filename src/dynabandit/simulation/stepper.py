@@ -288,14 +288,15 @@ def make_play_replication(
                 if exists(arm_at(0, turn), arms):
                     current = arm_mean(means[at], plays, arm_at(0, turn), matrix)
                     reveal(state, arm_at(0, turn), expected(current, law_params))
-            features = paths.features[row, at] if contextual else space.features
-            own = Workspace(space.scratch, space.tree, space.table, features)
-            step = Step(number, arms, 0.0, features, space.table, random)
             arm = round_robin_arm(arms, number, block.burn_in)
             if arm < 0:
                 if stores and (number == block.burn_in * arms + 1 or (offset == 0 and in_scratch)):
-                    fill(stored, state, step, params)
-                arm = choose(state, number, params, own, random)
+                    fill(stored, state, Step(number, arms, 0.0, space.features, space.table, random), params)
+                if contextual:
+                    own = Workspace(space.scratch, space.tree, space.table, paths.features[row, at])
+                    arm = choose(state, number, params, own, random)
+                else:
+                    arm = choose(state, number, params, space, random)
             sync()
             mean = arm_mean(means[at], plays, arm, matrix)
             gap = expected(best[at], law_params) - expected(mean, law_params)
@@ -309,7 +310,10 @@ def make_play_replication(
                 value = draw(mean, arm, RewardStep(number, random), law_params)
                 if observes_plays:
                     plays[arm] += 1
-                observe(state, arm, value, step, params, flight, stored)
+                features = paths.features[row, at] if contextual else space.features
+                observe(
+                    state, arm, value, Step(number, arms, 0.0, features, space.table, random), params, flight, stored
+                )
                 if number == due:
                     record.regret[row, cursor] = total
                     record.correct[row, cursor] = is_correct
