@@ -170,7 +170,7 @@ def test_hovering_shows_values(visit: Visit) -> None:
     assert "cumulative regret" in (chart.locator(".hoverlayer").text_content() or "")
 
 
-def test_print_shows_pictures_for_charts_and_opens_all_details(visit: Visit) -> None:
+def test_print_shows_pictures_for_charts_and_opens_the_parts_of_claims(visit: Visit) -> None:
     page = visit.page
     page.emulate_media(media="print", color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -178,7 +178,8 @@ def test_print_shows_pictures_for_charts_and_opens_all_details(visit: Visit) -> 
     assert page.locator(".contents").is_hidden()
     assert page.locator(".shown").first.is_hidden()
     assert page.locator(".static").first.is_visible()
-    assert page.evaluate("document.querySelectorAll('details:not([open])').length") == 0
+    assert page.evaluate("document.querySelectorAll('.claim details:not([open])').length") == 0
+    assert page.locator("details", has_text="Seeds, versions and hardware").is_hidden()
     assert page.evaluate(BACKGROUND) == "rgb(255, 255, 255)"
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.querySelectorAll('details[open]').length") == 0

@@ -164,7 +164,7 @@
 
   let closed = [];
   addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("details:not([open])")];
+    closed = [...document.querySelectorAll("details:not([open]):not(.screen-only)")];
     for (const one of closed) one.open = true;
   });
   addEventListener("afterprint", () => {
