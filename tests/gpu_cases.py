@@ -110,7 +110,7 @@ def run_case(case: Case, backend: str) -> tuple[dict[str, np.ndarray], list[tupl
     progress: list[tuple[int, int]] = []
     taking_turns = threading.Lock()  # Numba simulates one GPU at a time; a GPU of the list is activated by a lock
     devices.all_devices = lambda: [taking_turns] * case.gpus
-    launch.group_shape = lambda arms, *given: (
+    launch.group_shape = lambda arms, *given: (  # type: ignore[attr-defined]
         GroupShape(case.width, -(-arms // case.width), LANES) if case.width else group_shape(arms, *given)
     )
     done = db.compare(
