@@ -41,6 +41,7 @@ def test_mutation_testing_uses_the_tests_without_compiled_code() -> None:
 
 def test_the_citation_agrees_with_the_package_and_names_the_paper() -> None:
     assert (CITATION["title"], CITATION["license"]) == (PROJECT["name"], PROJECT["license"])
+    assert CITATION["repository-code"] == PROJECT["urls"]["Source"]
     assert [author["name"] for author in CITATION["authors"]] == [author["name"] for author in PROJECT["authors"]]
     (paper,) = CITATION["references"]
     assert f"*{paper['title']}*" in read("README.md")

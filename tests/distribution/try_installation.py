@@ -193,6 +193,7 @@ def look_at_pages(url: str) -> None:
     ours = [one.name for one in files("dynabandit.service.web").joinpath("static").iterdir()]
     for name in (*ours, "plotly.js"):
         assert fetch(f"{url}/static/{version}/{name}"), name
+    assert "export class Client" in fetch(f"{url}/client/dynabandit.js")
     for _ in range(5):  # on a busy machine compilation may exceed the time limit; compiled code is kept
         events = fetch(f"{url}/playground/run", {"link": LINK})
         if '"text":"stopped after' not in events:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dynabandit.core.argmax import MANY
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta_odds
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
@@ -217,6 +218,8 @@ def test_a_tie_goes_to_the_arm_that_its_uniform_number_counts_to(scores: list[fl
         assert make_argmax()(np.array(scores), step, SOURCE) == expected
         for lanes in (SINGLE_LANE, FOURS):
             assert make_break_tie(lanes)(np.array(scores), max(scores), step, SOURCE) == expected
+        many = np.array([-1.0] * MANY + scores)  # another method
+        assert make_argmax()(many, step, SOURCE) == MANY + expected
 
 
 def test_a_single_lane_has_the_only_best_arm_or_several() -> None:
@@ -250,4 +253,5 @@ def test_a_workspace_has_a_column_for_each_arm_and_at_least_one(arms: int, colum
 
 def test_where_no_score_is_a_number_the_first_arm_is_chosen() -> None:
     assert make_argmax()(np.full(3, math.nan), 1, SOURCE) == 0
+    assert make_argmax()(np.full(3 * MANY, math.nan), 1, SOURCE) == 0
     assert make_break_tie()(np.full(3, math.nan), -math.inf, 1, SOURCE) == 0

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.core.argmax import occurrences
+from dynabandit.core.argmax import MANY, maximum, occurrences
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
@@ -329,10 +329,13 @@ def make_leading_arm(lanes: LaneGroup, *, in_tree: bool) -> Callable[[Workspace,
 @functools.cache  # so that all policies share its compiled code
 def make_argmax(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, int, Stream], int]:
     """Return argmax(scores, number, random): the arm with the largest score; ties are broken uniformly at random."""
-    top, highest, unique, break_tie = lanes.top, lanes.highest, lanes.unique, make_break_tie(lanes)
+    top, highest, unique, single = lanes.top, lanes.highest, lanes.unique, lanes is SINGLE_LANE
+    break_tie = make_break_tie(lanes)
 
     @inlined_kernel
     def argmax(scores: np.ndarray, number: int, random: Stream) -> int:
+        if single and scores.size >= MANY:  # ties are frequent: a branch for them would often be mispredicted
+            return break_tie(scores, maximum(scores), number, random)
         own_best, own_arm, ties = top(scores)
         best = highest(own_best)
         leader = unique(own_arm, own_best == best, ties > 1)
@@ -372,8 +375,8 @@ def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> i
     """Return one of the arms with the score `best`."""
     first, last, ties = occurrences(scores, best)
     skip = pick(random, TIE, number, 0, ties)
-    if skip + 1 == ties:
-        return last
+    if ties <= 2:
+        return last if skip > 0 else first
     arm = first
     while skip > 0:
         arm += 1
