@@ -13,6 +13,7 @@ import numpy as np
 
 import dynabandit as db
 from dynabandit.catalogue import example
+from dynabandit.policies import draw_tree
 from dynabandit.simulation.cuda import devices, launch
 from dynabandit.simulation.cuda.group_shapes import LANES, GroupShape, group_shape
 from ready import EACH_SHAPE, READY
@@ -35,6 +36,7 @@ class Case(NamedTuple):
     delay: db.Delay | None = None
     block: int = 4  # steps
     gpus: int = 1
+    many_arms: int = draw_tree.MANY_ARMS  # with more arms, draws are made from a tree
     width: int = 0  # of a lane group; 0: as for so few replications
 
 
@@ -60,6 +62,10 @@ CASES = {
         "case-3", {"arms": 19}, ("ots", "ucb", "aff-ucb2"), 5, replications=3, burn_in=0, width=4, block=3
     ),
     "scratch in global memory": Case("case-3", {"arms": 300}, ("ts", "eps-greedy"), 2, burn_in=0),
+    "draws from a tree": Case("case-1", {"arms": 9}, ("aff-ots", "mix-ts"), 21, replications=2, many_arms=8),
+    "draws from a tree, late rewards": Case(
+        "case-3", {"arms": 3}, ("ts",), 9, delay=db.delay("recorded", delays=[0, 1, 4]), many_arms=2
+    ),
     "three GPUs, one of them with one replication": Case(
         "case-3", {"arms": 3}, ("ts", "aff-ucb2", "oracle-restart"), 5, replications=5, gpus=3
     ),
@@ -110,6 +116,7 @@ def run_case(case: Case, backend: str) -> tuple[dict[str, np.ndarray], list[tupl
     progress: list[tuple[int, int]] = []
     taking_turns = threading.Lock()  # Numba simulates one GPU at a time; a GPU of the list is activated by a lock
     devices.all_devices = lambda: [taking_turns] * case.gpus
+    draw_tree.MANY_ARMS = case.many_arms
     launch.group_shape = lambda arms, *given: (  # type: ignore[attr-defined]
         GroupShape(case.width, -(-arms // case.width), LANES) if case.width else group_shape(arms, *given)
     )

@@ -288,7 +288,7 @@ def make_write_new(functions: PolicyFunctions) -> Callable[..., None]:
         slots, shared = state.memory.shape[0], tree[1, : state.shared.size]
         for i in range(shared.size):
             shared[i] = state.shared[i]
-        column = tree[2, :slots].reshape((slots, 1))
+        column = tree[2:3, :slots].T
         start(PolicyState(column, shared, state.last_played, state.pending, state.models), 0, params)
 
     return write_new
@@ -303,7 +303,7 @@ def make_new_shapes(functions: PolicyFunctions) -> Callable[..., tuple[float, fl
     @kernel
     def new_shapes(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> tuple[float, float]:
         slots = state.memory.shape[0]
-        column = tree[2, :slots].reshape((slots, 1))
+        column = tree[2:3, :slots].T
         new = PolicyState(column, state.shared, state.last_played, state.pending, state.models)
         return not_empty(posterior(new, 0, step, params))
 

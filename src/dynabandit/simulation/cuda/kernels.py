@@ -224,16 +224,23 @@ def play_kernel(
     in_single: bool,
     pruned: bool,
     delayed: bool,
+    in_tree: bool = False,
 ) -> Any:
-    """Return the CUDA kernel that plays a block of steps; its scratch is in shared memory if it fits."""
-    play_replication = make_play_replication(functions, lane_group(shape), law, pruned=pruned, delayed=delayed)
-    width, rows = shape.width, SCRATCH_ROWS if pruned else 1
+    """Return the CUDA kernel that plays a block of steps; its scratch is in shared memory if it fits.
+
+    With `in_tree` it draws from `trees`.
+    """
+    play_replication = make_play_replication(
+        functions, lane_group(shape), law, pruned=pruned, delayed=delayed, in_tree=in_tree
+    )
+    width, rows = shape.width, SCRATCH_ROWS if pruned or in_tree else 1
     in_shared, kind = scratch_is_shared(shape, rows, in_single=in_single), numba.float32 if in_single else numba.float64
     shared_shape = (shape.threads // width * rows, width * max(shape.rounds, 1))
 
     def play(  # type: ignore[no-untyped-def]
         memory, shared, last_played, plays, optimal, params, pending, queue, settling, models,
-        times, total, regret, correct, arms, rewards, table, scratch, means, best, features, law_params, environment,
+        times, total, regret, correct, arms, rewards, table, scratch, trees, means, best, features, law_params,
+        environment,
         delay_law, window, rule, low, high, lost, sample,
         first, steps, burn_in, cursor, keep, seed_low, seed_high, first_replication,
     ):  # fmt: skip
@@ -244,10 +251,11 @@ def play_kernel(
                 own = cuda.shared.array(shared_shape, kind)[begin : begin + rows]
             else:
                 own = scratch[row]
+            stored = trees[row] if in_tree else own
             states = Replications(memory, shared, last_played, plays, optimal, params, pending, queue, settling, models)
             delays = DelayParams(delay_law, window, rule, low, high, lost, sample)
             record = Record(times, total, regret, correct, arms, rewards)
-            block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, own, table, table[:0])
+            block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, stored, table, table[:0])
             random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
             paths = Paths(means, best, law_params, environment, features)
             play_replication(states, record, paths, block, space, delays, row, random)

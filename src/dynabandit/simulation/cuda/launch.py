@@ -15,6 +15,7 @@ from dynabandit.environments.delays import NO_DELAY
 from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS, is_pruned
+from dynabandit.policies.draw_tree import new_draw_trees, uses_draw_tree
 from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda.devices import free_bytes, run_divided
 from dynabandit.simulation.cuda.group_shapes import LANES, MANY_PATH_LANES, WARPS, GroupShape, group_shape, in_step
@@ -105,6 +106,8 @@ def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: i
     for policy in policies.values():
         tuned = policy.tuned(1, horizon)
         each += 8 * (arms * (tuned.memory_size() + 2 + 2 * counts + SCRATCH_ROWS) + tuned.shared_size())
+        if uses_draw_tree(policy.functions, arms):
+            each += new_draw_trees(1, arms).nbytes
         if policy.functions.contextual and context is not None:
             each += 8 * tuned.initial_models(arms, context).size
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
@@ -249,12 +252,16 @@ class _Player:
         ]
         self.table = batch.send(policy.functions.table(arms, horizon))
         # In single precision a GPU draws all arms faster than it prunes them
+        in_tree = uses_draw_tree(policy.functions, arms) and not batch.in_single
         pruned = policy.functions.posterior is not None and is_pruned(arms) and not batch.in_single
-        self.shape = in_step(batch.shape, batch.replications) if pruned else batch.shape
+        self.shape = in_step(batch.shape, batch.replications) if pruned and not in_tree else batch.shape
         self.kernel = batch.kernels.play_kernel(
-            policy.functions, law, self.shape, in_single=batch.in_single, pruned=pruned, delayed=delay is not None
-        )
-        rows = SCRATCH_ROWS if pruned else 1
+            policy.functions, law, self.shape,
+            in_single=batch.in_single, pruned=pruned, delayed=delay is not None, in_tree=in_tree,
+        )  # fmt: skip
+        no_tree, one_for_all = np.zeros((1, 1, 1)), np.zeros(batch.replications, dtype=np.int64)
+        self.trees = batch.spread(new_draw_trees(1, arms), batch.send(one_for_all)) if in_tree else batch.send(no_tree)
+        rows = SCRATCH_ROWS if pruned or in_tree else 1
         shared = batch.kernels.scratch_is_shared(self.shape, rows, in_single=batch.in_single)
         self.scratch = batch.send(np.zeros((1, 1, 1))) if shared else batch.empty((rows, arms))
         total = batch.send(np.zeros(batch.replications), exact=True)
@@ -266,8 +273,8 @@ class _Player:
         batch = self.batch
         cursor = int(np.searchsorted(batch.request.times, first))
         self.kernel[batch.launch(self.shape.width, self.shape.threads)](
-            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.features, batch.law,
-            batch.params, *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0,
+            *self.state, *self.record, self.table, self.scratch, self.trees, batch.means, batch.best, batch.features,
+            batch.law, batch.params, *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0,
             *batch.random,
         )  # fmt: skip
 
