@@ -57,8 +57,10 @@ def test_a_bandit_that_is_restored_at_any_time_makes_the_same_choices(name: str)
         26: lambda one: one.resume_arm("arm 4"),
         32: lambda one: one.limit_arm("arm 2", max_share=1.0),
         36: lambda one: one.remove_arm("arm 3"),
-        42: lambda one: (one.pause_arm("arm 0"), one.pause_arm("arm 1")),  # too few for a tree
-        48: lambda one: (one.resume_arm("arm 0"), one.resume_arm("arm 1")),
+        42: lambda one: one.pause_arm("arm 0"),
+        43: lambda one: one.pause_arm("arm 1"),  # too few for a tree
+        47: lambda one: one.resume_arm("arm 0"),
+        48: lambda one: one.resume_arm("arm 1"),
     }
     for step in range(54):
         for one in (bandit, *others):
