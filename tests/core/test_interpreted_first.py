@@ -83,6 +83,15 @@ def test_the_setting_turns_it_off(fresh: None, monkeypatch: pytest.MonkeyPatch) 
 
 
 @needs_compiler
+def test_checks_simulate_in_compiled_code(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Any = compiled(add)
+    monkeypatch.setattr(db.checks, "simulate", lambda *arguments, **options: interpreted_first(function))
+    used: Any = db.checks._simulate(db.policy("ucb"), db.environment("case-3"))
+    assert used is function
+    assert interpreted_first(function) is not function
+
+
+@needs_compiler
 def test_a_bandit_decides_the_same_before_and_after_the_switch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for cached in (entry_points.choose, entry_points.learn):
         monkeypatch.setattr(entry_points, cached.__name__, cached.__wrapped__)

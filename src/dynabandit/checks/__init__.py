@@ -20,6 +20,7 @@ from dynabandit.checks.estimators import (
     stays_in_range,
 )
 from dynabandit.checks.posteriors import posteriors_change_as_declared
+from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import stream
 from dynabandit.environments import Bernoulli, Counts, Environment, Normal, Revenue, RewardLaw
@@ -216,10 +217,11 @@ def _horizon(policy: Policy) -> int:
 
 
 def _simulate(policy: Policy, environment: Environment, threads: int = 1, block: int | None = None) -> Simulation:
-    return simulate(
-        policy, environment, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms", "rewards"),
-        threads=threads, block=block,
-    )  # fmt: skip
+    with waiting_for_compiled_code():  # which is checked
+        return simulate(
+            policy, environment, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms", "rewards"),
+            threads=threads, block=block,
+        )  # fmt: skip
 
 
 def plays_valid_arms(policy: Policy) -> None:

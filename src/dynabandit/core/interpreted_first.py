@@ -10,8 +10,8 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import numba
@@ -31,11 +31,21 @@ def interpreted_first(function: Function) -> Function:
 
     It is the function itself if it is compiled already, or never will be. The thread also loads compiled code on disk.
     """
-    if os.environ.get(SETTING) == "0" or getattr(function, "signatures", True):
+    if os.environ.get(SETTING) == "0" or _waiting_asked or getattr(function, "signatures", True):
         return function
     if function not in _first_calls:
         _first_calls[function] = FirstCalls(function)
     return cast(Function, _first_calls[function])
+
+
+@contextmanager
+def waiting_for_compiled_code() -> Iterator[None]:
+    """Let functions that are first called inside of the block, in any thread, wait for their compiled code."""
+    _waiting_asked.append(True)
+    try:
+        yield
+    finally:
+        _waiting_asked.pop()
 
 
 class FirstCalls:
@@ -135,6 +145,7 @@ class CompilingThread:
 
 
 _first_calls: dict[Any, FirstCalls] = {}
+_waiting_asked: list[bool] = []
 _thread = CompilingThread()
 atexit.register(_thread.stop)
 if hasattr(os, "register_at_fork"):

@@ -11,7 +11,7 @@ from dynabandit.bandit.live_policies import models_size
 from dynabandit.core.compilation import is_cached
 from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.policies import CONTEXTUAL_POLICIES, Policy, policy as make_policy
+from dynabandit.policies import Policy, is_contextual, policy as make_policy
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.learning import AT_ONCE
@@ -124,7 +124,7 @@ def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None
 
 def bandit_to_compile(name: str, parameters: dict[str, Any]) -> Bandit:
     """Return a bandit with a policy, with a feature if it decides by features."""
-    features = {"x": "number"} if name in CONTEXTUAL_POLICIES else None
+    features = {"x": "number"} if is_contextual(name) else None
     return Bandit(name, ["a", "b"], seed=0, features=features, **parameters)
 
 
