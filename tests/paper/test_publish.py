@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from axe import serious
 from browser import PHONE, Visit, open_visit
 from dynabandit.paper import large_run, publish
 from dynabandit.paper.verdicts import judge
@@ -111,6 +112,11 @@ def test_all_charts_are_drawn_without_network_access(visit: Visit, published: Pa
     charts = visit.page.evaluate("[...document.querySelectorAll('.chart')].map(one => one.data.length)")
     assert len(charts) == 13
     assert min(charts) > 0
+
+
+def test_the_report_has_no_serious_barriers(visit: Visit) -> None:
+    assert serious(visit.page, "main") == []
+    assert serious(visit.page, ".contents") == []
 
 
 def test_the_report_follows_the_colour_scheme(visit: Visit) -> None:

@@ -73,7 +73,7 @@ __all__ = [
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
     "ArmNumbers", "PythonPolicy", "PythonStep", "policy_class", "register",
-    "registered_name",
+    "is_contextual", "registered_name",
     "Uniform", "policy", "AUTO", "resolved", "MixTS",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
     "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
@@ -219,8 +219,7 @@ def register(kind: type[Policy]) -> type[Policy]:
     registered = {**POLICIES, **CONTEXTUAL_POLICIES}.get(kind.name, kind)
     if registered is not kind or kind.name == AUTO:
         raise ValueError(f"{kind.__name__}.name must not be that of another policy, got {kind.name!r}")
-    contextual = isinstance(kind.functions, PolicyFunctions) and kind.functions.contextual
-    (CONTEXTUAL_POLICIES if contextual else POLICIES)[kind.name] = kind
+    (CONTEXTUAL_POLICIES if _has_features(kind) else POLICIES)[kind.name] = kind
     return kind
 
 
@@ -250,6 +249,21 @@ def policy_class(name: Any) -> type[Policy]:
     if kind is None:
         raise unknown("policy", name, (AUTO, *known, *plugins.installed(plugins.POLICIES)))
     return kind
+
+
+def is_contextual(name: str) -> bool:
+    """Return whether the policy with this name decides by features; ``"auto"`` is taken for one that does not.
+
+    Examples
+    --------
+    >>> is_contextual("lin-ucb"), is_contextual("ucb"), is_contextual("auto")
+    (True, False, False)
+    """
+    return name != AUTO and _has_features(policy_class(name))
+
+
+def _has_features(kind: type[Policy]) -> bool:
+    return isinstance(kind.functions, PolicyFunctions) and kind.functions.contextual  # not so for a `PythonPolicy`
 
 
 def policy(name: str | Policy | type[Policy], /, **parameters: Any) -> Policy:

@@ -11,7 +11,7 @@ from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.unit_of_work import CatchUp, UnitOfWork, read_snapshot
 from dynabandit.service.domain.warm_start import log_compilation
 from dynabandit.service.errors import ReplayMismatchError, StoreError
-from dynabandit.service.stores import Snapshot
+from dynabandit.service.stores import Snapshot, Store
 from dynabandit.simulation import compiled
 
 STEP_SECONDS = 0.005  # of loading, before requests for other bandits have their turn
@@ -100,13 +100,15 @@ class Loader:
             snapshot = self._work.latest_snapshot(number)
             if snapshot is None or len(snapshot.body or "") < LARGE_SNAPSHOT:
                 return self._work.latest(number)
-            self._reading[number] = snapshot, self._thread.submit(read_snapshot, number, snapshot, self._work.store)
+            self._reading[number] = snapshot, self._thread.submit(_read, number, snapshot, self._work.store)
         snapshot, reading = self._reading[number]
         try:
             state = reading.result(timeout=STEP_SECONDS)
         except TimeoutError:
             return None
         del self._reading[number]
+        if state is not None:
+            self._compiled.add(state.bandit.policy.name)
         return self._work.checked(number, snapshot, state)
 
     def stop(self) -> None:
@@ -120,3 +122,12 @@ class Loader:
             log_compilation(policy, compiled.choose, compiled.learn)
             bandit.copy().compile()
             self._compiled.add(policy.name)
+
+
+def _read(number: int, snapshot: Snapshot, log: Store) -> LoggedState | None:
+    """Return the state of a large snapshot, ready for decisions, or None if it is damaged."""
+    state = read_snapshot(number, snapshot, log)
+    for bandit in () if state is None else state.bandits:
+        bandit.compile()
+        bandit.build_tree()
+    return state
