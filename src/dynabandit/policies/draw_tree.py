@@ -171,6 +171,17 @@ def mark_arm(tree: np.ndarray, arm: int, arms: int) -> None:
         tree[HEAD_ROWS + family, EXPIRY * FAMILY + node] = 0.0
 
 
+@kernel
+def close_arm(tree: np.ndarray, arm: int, arms: int) -> None:
+    """Take the masses of an arm out of a tree that is up to date: it is not chosen until `mark_arm`."""
+    family, node = _first_leaf(arms) + arm // FAMILY, arm % FAMILY
+    for field in range(EXPIRY):
+        tree[HEAD_ROWS + family, field * FAMILY + node] = 0.0
+    while family > 0:
+        write_sums(tree, family)
+        family = (family - 1) // FAMILY
+
+
 @functools.cache
 def make_choose_in_tree(functions: PolicyFunctions) -> Callable[..., int]:
     """Return choose(tree, state, step, params, scratch): the arm with the largest draw.
