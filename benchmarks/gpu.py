@@ -18,7 +18,7 @@ TIMED = ["aff-ucb2", "ucb", "ts", "aff-ots"]
 SIZES = {  # arms, steps and replications, and the policies that are timed
     (100, 10_000, 10_000): TIMED,
     (1000, 10_000, 100): ["aff-ots"],
-    (10_000, 10_000, 100): ["aff-ots"],
+    (10_000, 20_000, 100): ["aff-ots"],  # the first 10,000 steps are the burn-in
 }
 PRECISIONS = ("single", "double")
 ENVIRONMENTS = {
