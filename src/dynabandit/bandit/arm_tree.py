@@ -123,9 +123,10 @@ class ArmTree:
         self._cells, self._columns, self._part = self.cells, columns, None
         if len(columns) < given.memory.shape[1]:
             self._part = np.ascontiguousarray(given.memory[:, columns]), np.ascontiguousarray(given.played[:, columns])
-        self._tree = draw_tree.new_draw_trees(1, len(columns))[0]
+        tree = draw_tree.new_draw_trees(1, len(columns))[0]
         if self._cells is not None:
-            self._tree[0, :SAVED] = self._cells
+            tree[0, :SAVED] = self._cells
+        self._tree = tree
         self._call(given, number, fills=True)
 
     def mark(self, given: TreeInput, column: int) -> None:

@@ -209,12 +209,19 @@ class DecisionMaking:
     def _tree_input(self) -> TreeInput:
         return TreeInput(self._memory, self._shared, self._arms.played, self._space, self._params, self._signed_seed)
 
-    def build_tree(self) -> None:
-        """Build what decisions between many arms need now, if a decision before has needed it; in any thread.
+    @property
+    def unbuilt_arms(self) -> int:
+        """How many arms the tree has that `build_tree` would build; 0 if the next decision needs no new one."""
+        if self._tree is None or self._tree.cells is None or self._tree.is_built(self._columns):
+            return 0
+        return len(self._columns)
 
-        Otherwise the first decision builds it, which takes about a tenth of a second with 100,000 arms.
+    def build_tree(self) -> None:
+        """Build what decisions between many arms need, if there was one before; for any thread.
+
+        Otherwise the next decision builds it, which takes about a tenth of a second with 100,000 arms.
         """
-        if self._tree is not None and self._tree.cells is not None:
+        if self._tree is not None and self.unbuilt_arms > 0:
             self._tree.build(self._tree_input(), self._step + 1, self._columns)
 
     def _features(self, vector: np.ndarray | None, columns: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from dynabandit.checks.estimators import (
     starts_empty,
     stays_in_range,
 )
+from dynabandit.checks.posteriors import posteriors_change_as_declared
 from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import stream
@@ -68,6 +69,8 @@ def yield_checks(subject: Any) -> Iterator[Callable[[Any], None]]:
     """
     if isinstance(subject, Policy):
         yield from (declares_its_parts, starts_all_arms_alike)
+        if subject.functions.idle_posterior is not None:
+            yield posteriors_change_as_declared
         if subject.functions.static_index:
             yield scores_change_only_with_plays
         yield from (plays_valid_arms, reproduces_its_choices, reaches_every_arm, decides_alike_interpreted)
