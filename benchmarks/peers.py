@@ -27,6 +27,7 @@ import numpy as np
 
 import dynabandit as db
 import numpy_vectorised
+from dynabandit.validation import BOUNDED
 from report import Contestant, in_turns, machine, table, write
 
 ARMS = (2, 50, 100)
@@ -37,7 +38,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "sw-ucb": {"window": numpy_vectorised.WINDOW},
 }
 STANDARD = ("ucb", "ts", "ots", "d-ucb", "sw-ucb")
-ADAPTIVE = tuple(name for name in db.policies.POLICIES if name.startswith("aff-"))
+ADAPTIVE = tuple(
+    name for name, kind in db.policies.POLICIES.items() if name.startswith("aff-") and kind.rewards is BOUNDED
+)
 COUNTERPARTS = {"aff-d-greedy": "eps-greedy"}  # the names of the others contain that of their counterpart
 WINDOWS = (10, 100, 1000, 10_000)
 FIRST_USES = {

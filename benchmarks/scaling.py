@@ -15,18 +15,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 import dynabandit as db
+from dynabandit.policies.draw_tree import uses_draw_tree
 from report import DOCS, machine, shortest, table, write
 
 ARMS = (2, 10, 100, 1000, 10_000, 100_000, 1_000_000)
-SHOWN = ("ts", "aff-ots", "ucb", "aff-ucb2", "eps-greedy")
+SHOWN = ("ts", "aff-ots", "mix-ts", "ucb", "aff-ucb2", "eps-greedy")
 SCANNED = "aff-ucb2, all arms scored"
 REPLICATIONS = (1, 10, 100, 1000, 10_000, 100_000)
 THROUGHPUT = ("ucb", "aff-ucb2", "aff-ots")
 STEPS = 1000  # of each replication, where replications are many
 TARGET = 0.15  # seconds of one measurement
 COLOURS = {
-    "ts": "#c2554a", "aff-ots": "#b8860b", "ucb": "#3f7fbf", "aff-ucb2": "#2e9e6b", "eps-greedy": "#8d6cc4",
-    SCANNED: "#7f8c99",
+    "ts": "#c2554a", "aff-ots": "#b8860b", "mix-ts": "#d977a8", "ucb": "#3f7fbf", "aff-ucb2": "#2e9e6b",
+    "eps-greedy": "#8d6cc4", SCANNED: "#7f8c99",
 }  # fmt: skip
 
 
@@ -42,7 +43,8 @@ def microseconds_per_step(name: str, world: db.environments.Environment) -> floa
     """Return the time per step after the burn-in, measured with the progress reports of a simulation."""
     policy, arms = policy_of(name), world.arms
     burn_in = policy.burn_in * arms
-    slow = arms >= 100_000 and not policy.functions.static_index
+    in_tree = policy.functions.static_index or uses_draw_tree(policy.functions, arms)
+    slow = arms >= 100_000 and not in_tree
     steps, block = (64, 64) if slow else (4096, 1024)
     while True:
         marks: list[tuple[int, float]] = []
@@ -159,8 +161,9 @@ GROWTH = (
     "The scores of AFF-UCB2, of greedy policies and of `uniform` change only when an arm is played. The simulator "
     "keeps such scores in a tree (`policies/argmax_tree.py`), and a step updates the path from one leaf to the "
     "root: log2 K nodes, 20 for a million arms, with the same choices as a scan of all arms. The remaining growth "
-    "comes from slower memory accesses. The scores of UCB change at every step, and Thompson sampling draws again "
-    "at every step, so they score all arms."
+    "comes from slower memory accesses. Thompson sampling draws again at every step; with more than 1,000 arms a tree "
+    "finds the largest draw without drawing all of them ([Thompson sampling with many arms](thompson-many-arms.md)). "
+    "The scores of UCB change at every step, so all arms are scored."
 )
 
 

@@ -13,7 +13,9 @@ import numpy as np
 
 import dynabandit as db
 from dynabandit.catalogue import example
-from dynabandit.simulation.cuda import devices
+from dynabandit.policies import draw_tree
+from dynabandit.simulation.cuda import devices, launch
+from dynabandit.simulation.cuda.group_shapes import LANES, GroupShape, group_shape
 from ready import EACH_SHAPE, READY
 
 __all__ = ["CASES", "Case", "differences", "run_case"]
@@ -34,6 +36,8 @@ class Case(NamedTuple):
     delay: db.Delay | None = None
     block: int = 4  # steps
     gpus: int = 1
+    many_arms: int = draw_tree.MANY_ARMS  # with more arms, draws are made from a tree
+    width: int = 0  # of a lane group; 0: as for so few replications
 
 
 RESTARTING = (  # all arms, or one arm
@@ -54,7 +58,14 @@ CASES = {
     ),
     "pruned draws, 2 replications per warp": Case("case-3", {"arms": 11}, ("ots", "aff-ts"), 9, burn_in=0),
     "pruned draws in two groups, 2 arms per lane": Case("needle", {"arms": 40}, ("ts", "eps-greedy"), 4, burn_in=0),
+    "narrow groups, 5 arms per lane, 8 replications per warp": Case(
+        "case-3", {"arms": 19}, ("ots", "ucb", "aff-ucb2"), 5, replications=3, burn_in=0, width=4, block=3
+    ),
     "scratch in global memory": Case("case-3", {"arms": 300}, ("ts", "eps-greedy"), 2, burn_in=0),
+    "draws from a tree": Case("case-1", {"arms": 9}, ("aff-ots", "mix-ts"), 21, replications=2, many_arms=8),
+    "draws from a tree, late rewards": Case(
+        "case-3", {"arms": 3}, ("ts",), 9, delay=db.delay("recorded", delays=[0, 1, 4]), many_arms=2
+    ),
     "three GPUs, one of them with one replication": Case(
         "case-3", {"arms": 3}, ("ts", "aff-ucb2", "oracle-restart"), 5, replications=5, gpus=3
     ),
@@ -105,6 +116,10 @@ def run_case(case: Case, backend: str) -> tuple[dict[str, np.ndarray], list[tupl
     progress: list[tuple[int, int]] = []
     taking_turns = threading.Lock()  # Numba simulates one GPU at a time; a GPU of the list is activated by a lock
     devices.all_devices = lambda: [taking_turns] * case.gpus
+    draw_tree.MANY_ARMS = case.many_arms
+    launch.group_shape = lambda arms, *given: (  # type: ignore[attr-defined]
+        GroupShape(case.width, -(-arms // case.width), LANES) if case.width else group_shape(arms, *given)
+    )
     done = db.compare(
         policies, db.environment(case.environment, **case.parameters), horizon=case.horizon,
         replications=case.replications, seed=3, keep=("arms", "rewards"), times=5, first_replication=4,

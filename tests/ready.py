@@ -14,7 +14,7 @@ def shape_of(name: str) -> tuple[bool, ...]:
     return tuple(getattr(functions, part) is not default[part] for part in optional)
 
 
-# Compiling takes two seconds per policy and purpose, so only these make decisions in compiled code, and only one policy
+# Compiling takes a second per policy and purpose, so only these make decisions in compiled code, and only one policy
 # of each shape is simulated in it. `make interpreted` tries all. The functions of every policy are compiled alone in
 # tests/simulation/test_compiled_functions.py.
 COMPILED = ("ucb", "aff-d-greedy", "aff-ots", "glr-kl-ucb")

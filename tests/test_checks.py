@@ -24,6 +24,7 @@ from dynabandit.policies import (
     Step,
     sample_mean_policy,
 )
+from dynabandit.policies.base import CONSTANT, MONOTONE
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import RewardDomain
 from interpreted import interpreted
@@ -275,7 +276,47 @@ class MovesItsNeighbour(Valid):
     functions = Valid.functions._replace(score=score_of_the_mean, learn=learn_from_the_neighbour, static_index=True)
 
 
+@kernel
+def fading_posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+    return 1.0 + state.memory[0, arm] / step.number, 1.0
+
+
+@kernel
+def turning_posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+    return 2.0 + math.sin(step.number), 1.0
+
+
+class DeclaresConstantPosteriors(Valid):
+    """Parameters, Examples, References."""
+
+    functions = Valid.functions._replace(posterior=fading_posterior, idle_posterior=CONSTANT)
+
+
+class DeclaresMonotonePosteriors(Valid):
+    """Parameters, Examples, References."""
+
+    functions = Valid.functions._replace(posterior=turning_posterior, idle_posterior=MONOTONE)
+
+
+class MovesAnotherPosterior(Valid):
+    """Parameters, Examples, References."""
+
+    functions = Valid.functions._replace(
+        posterior=fading_posterior, idle_posterior=MONOTONE, learn=learn_from_the_neighbour
+    )
+
+
+class HasNoPosterior(Valid):
+    """Parameters, Examples, References."""
+
+    functions = Valid.functions._replace(idle_posterior=CONSTANT)
+
+
 BROKEN_POLICIES: dict[type[Valid], str] = {
+    DeclaresConstantPosteriors: "a CONSTANT posterior must not change while its arm is idle",
+    DeclaresMonotonePosteriors: "each shape of an idle arm must only rise or only fall",
+    MovesAnotherPosterior: "learn changes no other arm, but at step .* it did",
+    HasNoPosterior: "idle_posterior needs a posterior and must be CONSTANT or MONOTONE, got 'constant'",
     StartsByTheArm: r"start must write the same for every arm, but wrote .* for arm 1, not ",
     CountsItsStarts: r"start must not add up in shared: \[1.\] became \[12.\]",
     NeverTheLastArm: "every one of 12 equal arms must be chosen at times, but the counts are",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dynabandit.core.argmax import MANY, top
+from dynabandit.core.argmax import MANY, occurrences, top
 from dynabandit.core.compilation import compiled
 
 COMPILED = compiled(top)
@@ -16,6 +16,9 @@ def test_top_is_the_largest_number_its_first_index_and_its_count(numbers: list[f
     expected = max(numbers), numbers.index(max(numbers)), numbers.count(max(numbers))
     assert top(np.array(numbers)) == expected
     assert COMPILED(np.array(numbers)) == expected
+    last = len(numbers) - 1 - numbers[::-1].index(max(numbers))
+    assert occurrences(np.array(numbers), max(numbers)) == (expected[1], last, expected[2])
+    assert occurrences(np.array(numbers), math.pi) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("size", [5, 4 * MANY])

@@ -5,9 +5,11 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numba
 import numpy as np
@@ -75,11 +77,32 @@ def test_a_call_waits_for_compiled_code(fresh: None, monkeypatch: pytest.MonkeyP
     assert len(function.signatures) == 1
 
 
+@needs_compiler
+def test_a_thread_that_cannot_start_is_no_error(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Any = compiled(add)
+    calls: Any = interpreted_first(function)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("at shutdown")))
+        assert [calls(np.full(1, 2.0), 2.0) for _ in range(2)] == [4.0, 4.0]
+        patched.setattr(module, "MOST_SECONDS", -1.0)
+        assert (function.signatures, calls(np.full(1, 2.0), 2.0)) == ([], 4.0)
+    assert len(function.signatures) == 1
+
+
 def test_the_setting_turns_it_off(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     function: Any = compiled(add)
     assert (interpreted_first(function) is function) == INTERPRETED  # then it is never compiled
     monkeypatch.setenv(SETTING, "0")
     assert interpreted_first(function) is function
+
+
+@needs_compiler
+def test_checks_simulate_in_compiled_code(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Any = compiled(add)
+    monkeypatch.setattr(db.checks, "simulate", lambda *arguments, **options: interpreted_first(function))
+    used: Any = db.checks._simulate(db.policy("ucb"), db.environment("case-3"))
+    assert used is function
+    assert interpreted_first(function) is not function
 
 
 @needs_compiler

@@ -16,8 +16,9 @@ from dynabandit.core.largest_beta_draw import (
     DIRECT_IF_BOTH,
     NOT_ABOVE,
     draw_above,
+    is_below_by_stirling,
+    log_exponential_share,
     log_probabilities,
-    log_tangent_share,
     may_exceed,
     power_mass,
     sub_gaussian_bound,
@@ -94,7 +95,9 @@ def test_bounds_are_their_formulas_and_above_the_tail(a: float, b: float) -> Non
             assert mass >= exact
             integral = stats.beta.pdf(c, a, b) * -math.expm1(-slope * (1.0 - c)) / slope
             error = 1e-11 * max(a + b, 100.0) / 100.0
-            assert log_tangent_share(a, b, 1.0 - c, slope) == pytest.approx(math.log(integral / mass), abs=error)
+            limit, share = math.log(integral / mass), log_exponential_share(slope * (1.0 - c))
+            decided = [is_below_by_stirling(limit + off, share, a, b) for off in (-0.1, -error, error, 0.1)]
+            assert decided == [True, True, False, False]
 
 
 def test_the_bound_at_or_below_the_mean_leads_to_a_direct_draw() -> None:

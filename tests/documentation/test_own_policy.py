@@ -81,7 +81,12 @@ def test_a_mistake_gives_the_message_of_the_page(folder: Path, monkeypatch: pyte
     with pytest.raises(KernelError) as caught:
         db.simulate(policy, "case-3", horizon=5)
     shown = MESSAGE.removeprefix("dynabandit.core.kernel_errors.KernelError: ").rstrip()
-    assert str(caught.value) == shown.replace("/home/me/my_policy.py", str(folder / "wrong_policy.py"))
+    shown = shown.replace("/home/me/my_policy.py", str(folder / "wrong_policy.py"))
+    assert str(caught.value) == shown
+    options = ["--env", "case-3", "--horizon", 10, "--replications", 1, "--jobs", 1, "--out", folder / "out"]
+    done = invoke("compare", *options, "wrong_policy:EwmaUCB")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.endswith(f"dynabandit: {shown}\n")
 
 
 def test_its_docstring_example_runs(template: ModuleType) -> None:

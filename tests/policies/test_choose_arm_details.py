@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dynabandit.core.argmax import MANY
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta_odds
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
@@ -15,9 +16,9 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, idle_st
 from dynabandit.policies.choose_arm import (
     SCRATCH_ROWS,
     Workspace,
-    break_tie,
     is_pruned,
     make_argmax,
+    make_break_tie,
     make_choose,
     make_count_choices,
     make_mark_candidates,
@@ -110,7 +111,7 @@ class Choice:
 
 def test_draws_are_pruned_for_more_than_eight_arms() -> None:
     assert [is_pruned(arms) for arms in (1, 7, 8, 9, 100)] == [False, False, False, True, True]
-    assert SCRATCH_ROWS == 5
+    assert SCRATCH_ROWS == 4
 
 
 @pytest.mark.parametrize("lanes", [SINGLE_LANE, FOURS], ids=["single", "by fours"])
@@ -146,10 +147,10 @@ def test_the_incumbent_may_be_any_arm(best: int) -> None:
 
 def test_an_arm_is_marked_if_its_draw_may_exceed_the_best() -> None:
     a, b, bits = np.full(40, 3.0), np.full(40, 5.0), np.linspace(0.0, 65535.0, 40)
-    mean, marks = a / (a + b), np.full(40, math.nan)
-    make_mark_candidates(FOURS)(marks, a, b, mean, 0.7, bits)
-    assert marks.tolist() == [1.0 if may_exceed(3.0, 5.0, 0.375, 0.7, bit) else -1.0 for bit in bits]
-    assert set(marks) == {1.0, -1.0}
+    mean, marks = a / (a + b), bits.copy()
+    make_mark_candidates(FOURS)(marks, a, b, mean, 0.7)
+    assert marks.tolist() == [bit if may_exceed(3.0, 5.0, 0.375, 0.7, bit) else -1.0 for bit in bits]
+    assert min(marks) == -1.0 < 0.0 == marks[0]
 
 
 @kernel
@@ -215,7 +216,10 @@ def test_a_tie_goes_to_the_arm_that_its_uniform_number_counts_to(scores: list[fl
     for step in range(1, 30):
         expected = tied[int(uniform(SOURCE, TIE, step, 0) * len(tied))]
         assert make_argmax()(np.array(scores), step, SOURCE) == expected
-        assert break_tie(np.array(scores), max(scores), step, SOURCE) == expected
+        for lanes in (SINGLE_LANE, FOURS):
+            assert make_break_tie(lanes)(np.array(scores), max(scores), step, SOURCE) == expected
+        many = np.array([-1.0] * MANY + scores)  # another method
+        assert make_argmax()(many, step, SOURCE) == MANY + expected
 
 
 def test_a_single_lane_has_the_only_best_arm_or_several() -> None:
@@ -249,4 +253,5 @@ def test_a_workspace_has_a_column_for_each_arm_and_at_least_one(arms: int, colum
 
 def test_where_no_score_is_a_number_the_first_arm_is_chosen() -> None:
     assert make_argmax()(np.full(3, math.nan), 1, SOURCE) == 0
-    assert break_tie(np.full(3, math.nan), -math.inf, 1, SOURCE) == 0
+    assert make_argmax()(np.full(3 * MANY, math.nan), 1, SOURCE) == 0
+    assert make_break_tie()(np.full(3, math.nan), -math.inf, 1, SOURCE) == 0

@@ -9,6 +9,7 @@ import pytest
 import dynabandit as db
 from dynabandit.core.streams import stream
 from dynabandit.policies import ArmNumbers, PythonPolicy, PythonStep
+from dynabandit.policies.base import new_state
 from dynabandit.simulation.code_versions import code_version
 
 ENVIRONMENT = db.environment("piecewise", starts=(1, 60), means=((0.2, 0.5, 0.8), (0.8, 0.5, 0.2)))
@@ -103,17 +104,23 @@ def test_its_parameters_are_the_annotated_attributes() -> None:
 
 
 def test_an_edit_of_any_method_is_a_new_version_of_its_code() -> None:
-    class Edited(Recent):
-        pass
+    def helping(prior: float) -> PythonPolicy:
+        class Helped(Recent):
+            def start(self, arms: Any) -> None:
+                self.help(arms)
 
-    class EditedAgain(Recent):
-        def start(self, arms: Any) -> None:
-            arms.recent = 0.25
+            def help(self, arms: Any) -> None:
+                arms.recent = prior
 
-    versions = [code_version(one, ENVIRONMENT, 10) for one in (Recent(), Recent(), Edited(), EditedAgain())]
-    assert versions[0] == versions[1]
-    assert len(set(versions)) >= 2
-    assert versions[3] not in versions[:3]
+        return Helped()
+
+    versions = [code_version(one, ENVIRONMENT, 10) for one in (helping(0.5), helping(0.5), helping(0.25))]
+    assert versions[0] == versions[1] != versions[2]
+
+
+def test_arms_start_with_the_numbers_that_start_writes() -> None:
+    policy = Recent(prior=(0.25,), window=2)
+    assert new_state(policy, 3, policy.params(3)).memory[:, 2].tolist() == [0.0, 0.0, 0.25, 0.25, 0.0]
 
 
 def test_an_arm_that_does_not_exist_is_an_error() -> None:

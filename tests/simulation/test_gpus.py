@@ -1,4 +1,4 @@
-"""Simulations divided among several GPUs; tests/gpu_cases.py compares their results with those of the CPU."""
+"""How a simulation is divided among GPUs and their lanes; tests/gpu_cases.py compares results with those of the CPU."""
 
 import contextlib
 import threading
@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 import dynabandit as db
+from dynabandit.core.philox import MASK, philox
 from dynabandit.core.streams import stream
 from dynabandit.simulation.cuda import devices, launch
 from dynabandit.simulation.cuda.devices import run_divided
+from dynabandit.simulation.cuda.group_shapes import LANES, MOST_ROUNDS, GroupShape, group_shape, in_step
+from dynabandit.simulation.cuda.words import philox_in_words
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
 
@@ -124,3 +127,27 @@ def test_the_memory_of_each_gpu_limits_its_batches(gpus: FakeGpus, monkeypatch: 
     assert batches[1][-1][1] == 700
     assert [end for _, end in batches[1][:-1]] == [start for start, _ in batches[1][1:]]
     assert devices.least_free_bytes() == 1 << 20
+
+
+@pytest.mark.parametrize("arms", [2, 3, 10, 50, 100, 101, 500, 5000])
+def test_lane_groups_are_narrow_if_replications_are_many(arms: int) -> None:
+    widths = []
+    for replications in (1, 100, 10_000, 100_000, 10_000_000):
+        shape = group_shape(arms, replications)
+        assert shape.rounds == 0 or (shape.rounds - 1) * shape.width < arms <= shape.rounds * shape.width
+        assert shape.rounds <= MOST_ROUNDS
+        widths.append(shape.width)
+    assert widths[0] == widths[1] == min(LANES, 1 << (arms - 1).bit_length())
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_a_large_block_keeps_in_step_if_replications_are_many() -> None:
+    shape = GroupShape(8, 13)
+    assert in_step(shape, 10_000) == GroupShape(8, 13, 640, True)
+    assert in_step(shape, 1000) == GroupShape(8, 13, shape.threads, True)
+
+
+def test_words_of_a_gpu_are_those_of_philox() -> None:
+    keys = np.random.default_rng(1).integers(0, 1 << 40, size=(50, 6)).tolist()
+    for key in [[0] * 6, [MASK] * 6, *keys]:
+        assert philox_in_words(*key) == philox(*key)

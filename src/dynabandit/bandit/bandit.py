@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.bandit import serialization
+from dynabandit.bandit.arm_tree import ArmTree, has_tree, restored_cells
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.contexts import Contexts, make_contexts
 from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, law_after_change, live_policy
@@ -112,6 +113,7 @@ class Bandit(Ranking, RewardLearning):
         state = new_state(self._policy, columns, self._policy.params(self._open_arms()), context)
         self._memory, self._shared, self._models = state.memory, state.shared, state.models
         self._latest_learned = 0
+        self._tree = None
         self._prepare()
 
     def _prepare(self) -> None:
@@ -120,6 +122,10 @@ class Bandit(Ranking, RewardLearning):
         self._columns = self._arms.available()
         self._all_open = len(self._columns) == len(self._arms)
         self._params, self._space = self._sized(self._open_arms())
+        if not has_tree(functions, len(self._columns)):
+            self._tree = None
+        elif self._tree is None:
+            self._tree = ArmTree(functions)
         self._signed_seed = compiled.signed_seed(self._seed)
         self._in_burn_in = True
         self._rewards = accepted_rewards(self._policy, self._law)
@@ -252,7 +258,7 @@ class Bandit(Ranking, RewardLearning):
             return None  # the kinds of the features were decided meanwhile
         taken = self.copy()
         taken._policy, taken._memory, taken._shared = other._policy, other._memory.copy(), other._shared.copy()
-        taken._models, taken._law = copy_of(other._models), other._law
+        taken._models, taken._law, taken._tree = copy_of(other._models), other._law, None
         taken._prepare()
         return taken
 
@@ -331,7 +337,7 @@ class Bandit(Ranking, RewardLearning):
         other = copy.copy(self)
         other._arms = self._arms.copy()
         other._memory, other._shared, other._models = self._memory.copy(), self._shared.copy(), copy_of(self._models)
-        other._contexts = copy_of(self._contexts)
+        other._contexts, other._tree = copy_of(self._contexts), copy_of(self._tree)
         other._limits = copy.deepcopy(self._limits)
         other._prepare()
         return other
@@ -361,6 +367,8 @@ class Bandit(Ranking, RewardLearning):
             state["features"] = self._contexts.to_json()
         if self._models is not None:
             state["models"] = serialization.array_to_json(self._models)
+        if self._tree is not None and (cells := self._tree.cells) is not None:
+            state["cells"] = serialization.array_to_json(cells)
         return serialization.write(state)
 
     def state_hash(self) -> str:
@@ -374,6 +382,8 @@ class Bandit(Ranking, RewardLearning):
             rest.append(self._contexts.to_json())
         if self._models is not None:
             arrays.append(self._models)
+        if self._tree is not None and (cells := self._tree.cells) is not None:
+            arrays.append(cells)
         return serialization.digest(rest, arrays)
 
     @classmethod
@@ -398,10 +408,12 @@ class Bandit(Ranking, RewardLearning):
             models = bandit._models
             if models is not None:
                 models = serialization.check_shape(serialization.array_from_json(content["models"]), models.shape)
+            cells = content.get("cells")
+            tree = None if cells is None else ArmTree(chosen.functions, restored_cells(cells))
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
         bandit._step, bandit._arms, bandit._contexts = step, arms, contexts
-        bandit._memory, bandit._shared, bandit._models = memory, shared, models
+        bandit._memory, bandit._shared, bandit._models, bandit._tree = memory, shared, models, tree
         bandit._prepare()
         return bandit
 

@@ -25,7 +25,8 @@ def choose_columns(bandit: Bandit, count: int) -> list[int]:
 
 def has_blocks(bandit: Bandit) -> bool:
     """Whether the decisions of a bandit can be made in one call: they depend on nothing but the policy."""
-    return bandit._limits is None and bandit._contexts is None and len(bandit._columns) > 0
+    is_free = bandit._limits is None and bandit._contexts is None and len(bandit._columns) > 0
+    return is_free and bandit._tree is None  # which changes with every play
 
 
 def compile_blocks(bandit: Bandit) -> None:

@@ -1,48 +1,26 @@
 """The part of a bandit that decides: burn-in, reserved traffic or the policy's choice, with or without context."""
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
+from dynabandit.bandit.arm_tree import MOST_EXCLUDED, ArmTree, TreeInput, has_tree
 from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
 from dynabandit.bandit.live_policies import check_size
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_STEP, SHARE, shifted, stream, uniform
+from dynabandit.core.streams import LARGEST_LIVE_STEP, SHARE, stream, uniform
 from dynabandit.policies import Policy, PolicyState
-from dynabandit.policies.base import no_preparation
-from dynabandit.policies.choice_probabilities import (
-    LAW_NUMBERS,
-    Choice,
-    probabilities_of,
-    probabilities_of_ties,
-    with_exploration,
-)
 from dynabandit.policies.choose_arm import Workspace, new_workspace
-from dynabandit.simulation import compiled
 from dynabandit.simulation.stepper import least_played_arm
 from dynabandit.validation import integer
 
-NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
 TABLE_HORIZON = 1024  # the length of a policy's table; beyond it the policy computes the same numbers one by one
 ContextValues = Mapping[str, Any]
 Columns = Sequence[int] | np.ndarray
 SomeArms = Columns | Sequence[str]  # columns or names
-
-
-class ColumnProbabilities(NamedTuple):
-    """The probability with which each of some columns is chosen; no other column is."""
-
-    columns: np.ndarray
-    probabilities: np.ndarray
-
-    def of(self, column: int) -> float:
-        """Return the probability of a column."""
-        places = np.flatnonzero(self.columns == column)
-        return float(self.probabilities[places[0]]) if len(places) else 0.0
 
 
 class DecisionMaking:
@@ -64,8 +42,7 @@ class DecisionMaking:
     _signed_seed: int
     _step: int
     _choose: Callable[..., int]
-    _choice_law: Choice | None
-    _write_laws: Callable[..., None]
+    _tree: ArmTree | None  # with many arms, if the policy draws from posteriors
 
     def choose(self, context: ContextValues | None = None, among: Sequence[str] | None = None) -> str:
         """Return the arm to play now, one of `among` if that is given.
@@ -177,13 +154,15 @@ class DecisionMaking:
             self._limits.plays[column] += 1
         if self._contexts is not None and vector is not None:
             self._contexts.record(step, column, vector, context)
+        if self._tree is not None:
+            self._tree.mark(self._tree_input(), column)
 
     def _pick(self, step: int, vector: np.ndarray | None) -> int:
         column = self._burn_in_column(self._columns) if self._in_burn_in else -1
         if column >= 0:
             return column
         self._in_burn_in = False
-        if not self._all_open or self._models is not None:
+        if not self._all_open or self._models is not None or self._tree is not None:
             return self._choose_among(self._columns, step, vector)
         memory, shared, played, space = self._memory, self._shared, self._arms.played, self._space
         return int(
@@ -207,6 +186,9 @@ class DecisionMaking:
         return params, space
 
     def _choose_among(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+        excluded = self._excluded(columns) if self._tree is not None else None
+        if self._tree is not None and excluded is not None:
+            return self._tree.choose(self._tree_input(), step, self._columns, excluded)
         params, space = self._workspace(columns, vector)
         if self._models is None:
             memory, played = self._part_of(columns)
@@ -216,6 +198,31 @@ class DecisionMaking:
         else:
             place = self._choose(self._state_of(columns), step, params, space, self._signed_seed)
         return int(columns[place])
+
+    def _excluded(self, columns: np.ndarray) -> np.ndarray | None:
+        """Return the columns that a decision between `columns` leaves out, or None if the tree is no use for it."""
+        missing = len(self._columns) - len(columns)
+        if missing > MOST_EXCLUDED or not has_tree(self._policy.functions, len(columns)):
+            return None
+        return columns[:0] if missing == 0 else np.setdiff1d(self._columns, columns, assume_unique=True)
+
+    def _tree_input(self) -> TreeInput:
+        return TreeInput(self._memory, self._shared, self._arms.played, self._space, self._params, self._signed_seed)
+
+    @property
+    def unbuilt_arms(self) -> int:
+        """How many arms the tree has that `build_tree` would build; 0 if the next decision needs no new one."""
+        if self._tree is None or self._tree.cells is None or self._tree.is_built(self._columns):
+            return 0
+        return len(self._columns)
+
+    def build_tree(self) -> None:
+        """Build what decisions between many arms need, if there was one before; for any thread.
+
+        Otherwise the next decision builds it, which takes about a tenth of a second with 100,000 arms.
+        """
+        if self._tree is not None and self.unbuilt_arms > 0:
+            self._tree.build(self._tree_input(), self._step + 1, self._columns)
 
     def _features(self, vector: np.ndarray | None, columns: np.ndarray) -> np.ndarray:
         assert self._contexts is not None
@@ -248,144 +255,3 @@ class DecisionMaking:
         """Return the column that the burn-in plays, or -1 after the burn-in."""
         place = least_played_arm(self._arms.plays[columns], self._policy.burn_in)
         return int(columns[place]) if place >= 0 else -1
-
-    def propensities(
-        self,
-        context: ContextValues | int | np.integer[Any] | None = None,
-        draws: int = 200,
-        count_pending: bool = True,
-        between: Callable[[], None] = lambda: None,
-        among: SomeArms | None = None,
-    ) -> dict[str, float]:
-        """Return the probability that the next `choose` takes each arm.
-
-        It is exact where `exact_propensities` is; otherwise it is estimated from `draws` independent draws, except for
-        the part of a minimum share. Without `count_pending` the policy decides as if no reward were in flight, as
-        release 0.1.0 did. `between` is called between parts of the draws, and may end the work by an error. With
-        `among`, one of these arms is chosen.
-        """
-        if isinstance(context, int | np.integer):  # release 0.1.0 had (draws, count_pending)
-            if isinstance(draws, bool):
-                count_pending = draws
-            draws, context = integer("draws", context, 1, LARGEST_STEP), None
-        draws = integer("draws", draws, 1, LARGEST_STEP)
-        if len(self._columns) == 0:
-            return {}
-        bandit = self._with_fixed_kinds(context)
-        vector, columns = bandit._encoded(context), self._allowed(self._candidates(among))
-        probabilities = bandit._exact_probabilities(columns, vector, count_pending)
-        if probabilities is None:
-            probabilities = bandit._shares_of_draws(columns, vector, count_pending, draws, between)
-        return self._named(*self._mixed(columns, probabilities))
-
-    def exact_propensities(
-        self, context: ContextValues | None = None, among: SomeArms | None = None, count_pending: bool = True
-    ) -> dict[str, float] | None:
-        """Return the probability that the next `choose` takes each arm, with an error below 1e-6.
-
-        Returns None if it is not known: the scores of the policy are random and have no known law, or the policy is
-        Thompson sampling with more than 100 arms (docs/offline.md has a table).
-
-        Examples
-        --------
-        >>> from dynabandit import Bandit
-        >>> bandit = Bandit("ts", arms=["a", "b"], seed=1)
-        >>> bandit.reward("a", 1)
-        >>> {arm: round(p, 6) for arm, p in bandit.exact_propensities().items()}  # of Beta(3, 2) and Beta(2, 2)
-        {'a': 0.628571, 'b': 0.371429}
-        """
-        found = self.exact_probabilities(context, among, count_pending)
-        return None if found is None else self._named(*found)
-
-    def exact_probabilities(
-        self, context: ContextValues | None = None, among: SomeArms | None = None, count_pending: bool = True
-    ) -> ColumnProbabilities | None:
-        """Return what `exact_propensities` returns, by column: with many arms that is much faster."""
-        if len(self._columns) == 0:
-            return ColumnProbabilities(self._columns, np.zeros(0))
-        bandit = self._with_fixed_kinds(context)
-        vector, columns = bandit._encoded(context), self._allowed(self._candidates(among))
-        probabilities = bandit._exact_probabilities(columns, vector, count_pending)
-        return None if probabilities is None else self._mixed(columns, probabilities)
-
-    def _with_fixed_kinds(self, context: ContextValues | None) -> Self:
-        """Return the bandit, or a copy of it whose features have the kinds that this first context would decide."""
-        if self._contexts is None or not self._contexts.encoder.is_open:
-            return self
-        fixed = copy.copy(self)
-        fixed._contexts = self._contexts.copy()
-        fixed._encoded(context)
-        return fixed
-
-    def _mixed(self, columns: np.ndarray, probabilities: np.ndarray) -> ColumnProbabilities:
-        """Return the probability of each column, those of minimum shares included."""
-        if self._limits is not None:
-            probabilities = self._limits.mixed(columns, probabilities)
-        return ColumnProbabilities(columns, probabilities)
-
-    def _named(self, columns: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
-        names = self._arms.names
-        return {names[column]: p for column, p in zip(columns.tolist(), probabilities.tolist(), strict=True)}
-
-    def _exact_probabilities(
-        self, columns: np.ndarray, vector: np.ndarray | None, count_pending: bool
-    ) -> np.ndarray | None:
-        """Return the probability with which the policy chooses each of the columns, or None if it is not known."""
-        choice, burning = self._choice_law, self._burn_in_column(columns) if self._in_burn_in else -1
-        if burning >= 0:
-            return np.asarray(columns == burning, dtype=float)
-        if choice is None or not choice.allows(len(columns)):
-            return None
-        functions = self._policy.functions
-        copied = not count_pending or functions.prepare is not no_preparation  # which may write to the state
-        state = self._state_of(columns, copied=copied)
-        if not count_pending:
-            state.pending[:] = 0
-        step, (params, space) = self._step + 1, self._workspace(columns, vector)
-        if choice.law is None:
-            probabilities = probabilities_of_ties(self._scores(state, params, space))
-        else:
-            laws = np.empty((len(columns), LAW_NUMBERS))
-            self._write_laws(state, step, params, space, laws)
-            found = probabilities_of(choice, laws)
-            if found is None:
-                return None
-            probabilities = found
-        if choice.exploration is None:
-            return probabilities
-        return with_exploration(functions, choice.exploration, (state, step, params, space), probabilities)
-
-    def _scores(self, state: PolicyState, params: np.ndarray, space: Workspace) -> np.ndarray:
-        """Return the score of each arm at the next decision."""
-        step, seed = self._step + 1, self._signed_seed
-        if self._models is None:
-            whole = state.memory is self._memory
-            played = self._arms.played if whole else np.stack([state.last_played, state.pending])
-            self._choose(state.memory, state.shared, played, space.scratch, step, params, space.table, seed)
-        else:
-            self._choose(state, step, params, space, seed)
-        return space.scratch[0, : len(state.last_played)]
-
-    def _shares_of_draws(
-        self,
-        columns: np.ndarray,
-        vector: np.ndarray | None,
-        count_pending: bool,
-        draws: int,
-        between: Callable[[], None],
-    ) -> np.ndarray:
-        """Return the share of each column among independent draws of the policy's choice."""
-        counts = np.zeros(len(columns), dtype=np.int64)
-        params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
-        count = compiled.count_choices(self._policy.functions)
-        state = self._state_of(columns, copied=True)
-        state.pending[:] *= count_pending
-        if self._models is not None:
-            space = space._replace(features=self._features(vector, columns))
-        size = sum(part.size for part in state if part is not None)
-        part = max(1, NUMBERS_AT_ONCE // size)
-        for first in range(0, draws, part):
-            between()
-            random = shifted(stream(self._seed), first)
-            count(state, self._step + 1, params, space, random, counts, min(part, draws - first))
-        return np.asarray(counts / draws)

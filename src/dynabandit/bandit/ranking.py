@@ -4,7 +4,8 @@ import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dynabandit.bandit.decision_making import ContextValues, DecisionMaking, SomeArms
+from dynabandit.bandit.decision_making import ContextValues, SomeArms
+from dynabandit.bandit.propensities import Propensities
 from dynabandit.core.streams import seed_of_place
 from dynabandit.simulation import compiled
 from dynabandit.validation import integer
@@ -17,7 +18,7 @@ class RankedArm(NamedTuple):
     propensity: float
 
 
-class Ranking(DecisionMaking):
+class Ranking(Propensities):
     """What `Bandit` does to rank arms."""
 
     def rank(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from dynabandit.bandit.arm_tree import ArmTree, TreeInput
 from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
 from dynabandit.policies import Policy, PolicyState, Reward
@@ -25,6 +26,7 @@ class RewardLearning:
     _models: np.ndarray | None
     _params: np.ndarray
     _step: int
+    _tree: ArmTree | None
     _latest_learned: int  # the step of the latest decision whose reward `reward_columns` has learned
     _learn: Callable[..., None]
 
@@ -32,6 +34,9 @@ class RewardLearning:
         return max(len(self._arms.available()), 1)
 
     def _encoded(self, context: Mapping[str, Any] | None) -> np.ndarray | None:
+        raise NotImplementedError
+
+    def _tree_input(self) -> TreeInput:
         raise NotImplementedError
 
     def reward(
@@ -119,6 +124,8 @@ class RewardLearning:
             self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)
         else:
             self._learn_vector(column, value, decided, vector, played)
+        if self._tree is not None:
+            self._tree.mark(self._tree_input(), column)
 
     def _learn_vector(
         self, column: int, value: float, decided: int, vector: np.ndarray | None, played: np.ndarray
@@ -180,3 +187,5 @@ class RewardLearning:
             self._latest_learned = int(arrived_at[-1])
         params = self._policy.params(self._open_arms())
         learn_many(state, columns, values, decided_at, arrived_at, features, params)
+        if self._tree is not None:
+            self._tree.forget()

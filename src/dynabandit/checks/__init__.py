@@ -19,6 +19,8 @@ from dynabandit.checks.estimators import (
     starts_empty,
     stays_in_range,
 )
+from dynabandit.checks.posteriors import posteriors_change_as_declared
+from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import stream
 from dynabandit.environments import Bernoulli, Counts, Environment, Normal, Revenue, RewardLaw
@@ -67,6 +69,8 @@ def yield_checks(subject: Any) -> Iterator[Callable[[Any], None]]:
     """
     if isinstance(subject, Policy):
         yield from (declares_its_parts, starts_all_arms_alike)
+        if subject.functions.idle_posterior is not None:
+            yield posteriors_change_as_declared
         if subject.functions.static_index:
             yield scores_change_only_with_plays
         yield from (plays_valid_arms, reproduces_its_choices, reaches_every_arm, decides_alike_interpreted)
@@ -213,10 +217,11 @@ def _horizon(policy: Policy) -> int:
 
 
 def _simulate(policy: Policy, environment: Environment, threads: int = 1, block: int | None = None) -> Simulation:
-    return simulate(
-        policy, environment, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms", "rewards"),
-        threads=threads, block=block,
-    )  # fmt: skip
+    with waiting_for_compiled_code():  # which is checked
+        return simulate(
+            policy, environment, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms", "rewards"),
+            threads=threads, block=block,
+        )  # fmt: skip
 
 
 def plays_valid_arms(policy: Policy) -> None:

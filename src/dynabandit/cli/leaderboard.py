@@ -25,7 +25,7 @@ from dynabandit.experiments import ProgressReporter
 from dynabandit.leaderboard.board import FILE, Board
 from dynabandit.leaderboard.contextual_environments import make_timed_environment
 from dynabandit.leaderboard.run import QUICK_REPLICATIONS, REPLICATIONS, Selection, Work, run
-from dynabandit.leaderboard.step_times import GPU_ARM_STEPS, estimate_seconds, time_steps
+from dynabandit.leaderboard.step_times import GPU_ARM_STEPS, PYTHON_SECONDS, estimate_seconds, time_steps
 from dynabandit.policies import registered_name
 from dynabandit.policies.practical_forms import practical_form
 from dynabandit.simulation.backends import cores
@@ -130,11 +130,19 @@ def _cost(selection: Selection, work: Sequence[Work], threads: int, backend: str
             (job.policy.name, one.trial.environment.arms, float(job.replications * one.trial.horizon))
             for one in work
             for job in one.jobs
+            if not job.policy.functions.in_python
         ]
-        duration = f"about {_duration(estimate_seconds(simulations, threads))} on {threads} threads of this machine"
+        seconds = estimate_seconds(simulations, threads) + PYTHON_SECONDS * _python_steps(work)
+        duration = f"about {_duration(seconds)} on {threads} threads of this machine"
     return (
         f"leaderboard: {what}, {arm_steps:.1e} arms x steps, {duration}, and up to ten seconds per policy to compile it"
     )
+
+
+def _python_steps(work: Sequence[Work]) -> float:
+    """Return the steps of all policies in plain Python."""
+    jobs = [(one.trial.horizon, job) for one in work for job in one.jobs]
+    return float(sum(job.replications * horizon for horizon, job in jobs if job.policy.functions.in_python))
 
 
 def _duration(seconds: float) -> str:

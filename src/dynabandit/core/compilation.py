@@ -80,7 +80,9 @@ def compiled_for_cuda(function: Callable[..., Any], **options: Any) -> Any:
     """Return `function` compiled as a CUDA kernel: on its first launch, cached on disk."""
     from numba import cuda
 
-    if numba.config.ENABLE_CUDASIM or not has_symbol_counter():
+    if numba.config.ENABLE_CUDASIM:  # compiles nothing and does not know all options
+        return cuda.jit(function)
+    if not has_symbol_counter():
         return cuda.jit(function, **options)
     try:
         import numba_cuda

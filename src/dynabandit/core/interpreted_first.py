@@ -10,8 +10,8 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import numba
@@ -31,11 +31,21 @@ def interpreted_first(function: Function) -> Function:
 
     It is the function itself if it is compiled already, or never will be. The thread also loads compiled code on disk.
     """
-    if os.environ.get(SETTING) == "0" or getattr(function, "signatures", True):
+    if os.environ.get(SETTING) == "0" or _waiting_asked or getattr(function, "signatures", True):
         return function
     if function not in _first_calls:
         _first_calls[function] = FirstCalls(function)
     return cast(Function, _first_calls[function])
+
+
+@contextmanager
+def waiting_for_compiled_code() -> Iterator[None]:
+    """Let functions that are first called inside of the block, in any thread, wait for their compiled code."""
+    _waiting_asked.append(True)
+    try:
+        yield
+    finally:
+        _waiting_asked.pop()
 
 
 class FirstCalls:
@@ -101,8 +111,10 @@ class CompilingThread:
             if calls not in self._waiting and not calls.compiled:
                 self._waiting.append(calls)
             if self._thread is None and self._waiting and not self._stopped:
-                self._thread = threading.Thread(target=self._run, name="dynabandit-compiling", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="dynabandit-compiling", daemon=True)
+                with suppress(RuntimeError):  # the interpreter is about to exit, or there are no threads
+                    thread.start()
+                    self._thread = thread
 
     def wait_for(self, calls: FirstCalls) -> None:
         """Wait until a function is compiled if it is in the list."""
@@ -135,6 +147,7 @@ class CompilingThread:
 
 
 _first_calls: dict[Any, FirstCalls] = {}
+_waiting_asked: list[bool] = []
 _thread = CompilingThread()
 atexit.register(_thread.stop)
 if hasattr(os, "register_at_fork"):

@@ -36,6 +36,18 @@ class LaneGroup(NamedTuple):
     """lowest(arm): the smallest arm over all lanes."""
     unique: Callable[[int, bool, bool], int]
     """unique(arm, holds, several): the arm of the one lane with `holds`; -1 if there are more, or it has `several`."""
+    marked: Callable[[np.ndarray, int, int], int]
+    """marked(scores, start, end): marks of the arms from `start` up to `end`, at most 32, with scores of at least 0.
+
+    The lanes then divide these arms. A single lane has no marks and visits all arms."""
+    marked_rounds: Callable[[int, int, int], int]
+    """marked_rounds(marks, start, end): the number of rounds in which the lanes visit all arms with a mark."""
+    marked_arm: Callable[[int, int, int], int]
+    """marked_arm(marks, start, turn): the arm of this lane in such a round; lanes without one get a larger number."""
+    count: Callable[[bool], int]
+    """count(holds): how many lanes have `holds`; like `nth`, it may be called by some of the groups of a warp only."""
+    nth: Callable[[int, bool, int], int]
+    """nth(arm, holds, place): the arm of the lane before which `place` lanes have `holds`, and which has it too."""
 
 
 @kernel
@@ -83,6 +95,31 @@ def own_unique(arm: int, holds: bool, several: bool) -> int:
     return arm if holds and not several else -1
 
 
+@kernel
+def no_marks(scores: np.ndarray, start: int, end: int) -> int:
+    return 0
+
+
+@kernel
+def all_rounds_marked(marks: int, start: int, end: int) -> int:
+    return end - start
+
+
+@kernel
+def next_arm_marked(marks: int, start: int, turn: int) -> int:
+    return start + turn
+
+
+@kernel
+def own_count(holds: bool) -> int:
+    return 1 if holds else 0
+
+
+@kernel
+def own_nth(arm: int, holds: bool, place: int) -> int:
+    return arm
+
+
 SINGLE_LANE = LaneGroup(
     rounds=all_rounds,
     rounds_between=all_rounds_between,
@@ -94,4 +131,9 @@ SINGLE_LANE = LaneGroup(
     highest=own_value,
     lowest=own_arm,
     unique=own_unique,
+    marked=no_marks,
+    marked_rounds=all_rounds_marked,
+    marked_arm=next_arm_marked,
+    count=own_count,
+    nth=own_nth,
 )

@@ -106,13 +106,13 @@ def draw_above(
         x_rest = max(rest - above, SMALLEST_REST * rest)
         odds = x / x_rest
         log_f = (a - 1.0) * math.log(x / c) + (b - 1.0) * math.log(x_rest / rest)
-        log_accept = log_tangent_share(a, b, rest, slope) + log_f + slope * above
-    else:
-        log_c, log_rest = log_probabilities(best)
-        log_x_rest = log_rest + math.log(v) / b  # 1 - x = (1 - c) v^(1/b)
-        log_x = math.log(-math.expm1(log_x_rest))
-        odds = from_log_odds(log_x - log_x_rest)
-        log_accept = (a - 1.0) * (log_x if a >= 1.0 else log_x - log_c)
+        log_accept = log_exponential_share(slope * rest) + log_f + slope * above
+        return odds if is_below_by_stirling(math.log(w), log_accept, a, b) else NOT_ABOVE
+    log_c, log_rest = log_probabilities(best)
+    log_x_rest = log_rest + math.log(v) / b  # 1 - x = (1 - c) v^(1/b)
+    log_x = math.log(-math.expm1(log_x_rest))
+    odds = from_log_odds(log_x - log_x_rest)
+    log_accept = (a - 1.0) * (log_x if a >= 1.0 else log_x - log_c)
     return odds if math.log(w) < log_accept else NOT_ABOVE
 
 
@@ -147,12 +147,24 @@ def tangent_mass(a: float, b: float, c: float, rest: float, slope: float) -> flo
 
 
 @kernel
-def log_tangent_share(a: float, b: float, rest: float, slope: float) -> float:
-    """Return the logarithm of the integral of g over its bound `tangent_mass`."""
+def log_exponential_share(width: float) -> float:
+    """Return the logarithm of the share of the exponential law in (c, 1) over its bound in `tangent_mass`."""
+    return math.log(-math.expm1(-width) * max(width, 1.0) / width / SAFETY)
+
+
+@kernel
+def is_below_by_stirling(number: float, limit: float, a: float, b: float) -> bool:
+    """Whether `number` is below `limit` plus the logarithm of f(c) over the value that `tangent_mass` has for it.
+
+    That is -(e(a) + e(b) - e(n) + 1 / (12 n)) with the errors e of Stirling's formula and n = a + b. Its series gives
+    bounds: e(x) is between 1 / (12 x) - 1 / (360 x^3) and 1 / (12 x). They nearly always decide.
+    """
     n = a + b
-    width = slope * rest
-    error = stirling_error(a) + stirling_error(b) - stirling_error(n) + 1.0 / (12.0 * n)
-    return math.log(-math.expm1(-width) * max(width, 1.0) / width / SAFETY) - error
+    least = limit - 1.0 / (12.0 * a) - 1.0 / (12.0 * b) - 1.0 / (360.0 * n * n * n)
+    most = limit - 1.0 / (12.0 * a) - 1.0 / (12.0 * b) + 1.0 / (360.0 * a * a * a) + 1.0 / (360.0 * b * b * b)
+    if number < least or number >= most:
+        return number < least
+    return number < limit - (stirling_error(a) + stirling_error(b) - stirling_error(n) + 1.0 / (12.0 * n))
 
 
 @kernel

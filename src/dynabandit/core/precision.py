@@ -45,6 +45,11 @@ def single(function: Any) -> Any:
     return _rebuilt[function]
 
 
+def keep_in_single(function: Any) -> None:
+    """Use a kernel without floating-point numbers in single precision as it is."""
+    _rebuilt[function] = function
+
+
 def _single_code(code: CodeType) -> CodeType:
     return code.replace(co_consts=tuple(_single(constant, set()) for constant in code.co_consts))
 

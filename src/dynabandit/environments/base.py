@@ -257,7 +257,7 @@ def make_write_paths(functions: EnvironmentFunctions) -> Callable[..., None]:
 
 def make_select_path(functions: EnvironmentFunctions) -> Callable[[PathArrays, int], PathArrays]:
     """Return select_path(paths, row), the arrays of one replication."""
-    has_context = functions.write_features is not no_features
+    has_context = has_features(functions)
 
     @inlined_kernel
     def select_path(paths: PathArrays, row: int) -> PathArrays:
@@ -268,11 +268,13 @@ def make_select_path(functions: EnvironmentFunctions) -> Callable[[PathArrays, i
 
 def make_write_path(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callable[..., None]:
     """Return write_path(state, params, table, path, first, steps, random), for one replication."""
-    start, advance, read_params = functions.start, functions.advance, rows_reader(functions.params)
-    write_features, has_context = functions.write_features, functions.write_features is not no_features
-    rounds, arm_at, exists, is_leader, highest, sync = (
-        lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.highest, lanes.sync,
-    )  # fmt: skip
+    start, read_params, has_context = functions.start, rows_reader(functions.params), has_features(functions)
+    rounds, arm_at, exists = lanes.rounds, lanes.arm_at, lanes.exists
+    write_steps = (
+        make_write_single_steps(functions, lanes)
+        if has_context or lanes is SINGLE_LANE
+        else make_write_pairs_of_steps(functions, lanes)
+    )
 
     @inlined_kernel
     def write_path(
@@ -284,13 +286,35 @@ def make_write_path(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callab
         steps: int,
         random: Stream,
     ) -> None:
-        means, best, features = path.means, path.best, path.features
-        arms = means.shape[1]
+        arms = path.means.shape[1]
         params = read_params(matrix)
         if first == 1:
             for turn in range(rounds(arms)):
                 if exists(arm_at(0, turn), arms):
-                    start(state, arm_at(0, turn), EnvironmentStep(0, arms, table, random, features[0]), params)
+                    start(state, arm_at(0, turn), EnvironmentStep(0, arms, table, random, path.features[0]), params)
+        write_steps(state, params, table, path, first, steps, random)
+
+    return write_path
+
+
+def has_features(functions: EnvironmentFunctions) -> bool:
+    """Whether an environment has a context."""
+    return functions.write_features is not no_features
+
+
+def make_write_single_steps(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callable[..., None]:
+    """Return write_steps(state, params, table, path, first, steps, random), one step after the other."""
+    advance, write_features, has_context = functions.advance, functions.write_features, has_features(functions)
+    rounds, arm_at, exists, is_leader, highest, sync = (
+        lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.highest, lanes.sync,
+    )  # fmt: skip
+
+    @inlined_kernel
+    def write_steps(
+        state: np.ndarray, params: Any, table: np.ndarray, path: PathArrays, first: int, steps: int, random: Stream
+    ) -> None:
+        means, best, features = path.means, path.best, path.features
+        arms = means.shape[1]
         for offset in range(steps):
             step = EnvironmentStep(first + offset, arms, table, random, features[offset if has_context else 0])
             if has_context:
@@ -310,4 +334,40 @@ def make_write_path(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callab
             if is_leader():
                 best[offset] = largest
 
-    return write_path
+    return write_steps
+
+
+def make_write_pairs_of_steps(functions: EnvironmentFunctions, lanes: LaneGroup) -> Callable[..., None]:
+    """Return the same, two steps at a time: on a GPU the loop over arms then takes fewer instructions."""
+    advance, highest, is_leader = functions.advance, lanes.highest, lanes.is_leader
+    rounds, arm_at, exists = lanes.rounds, lanes.arm_at, lanes.exists
+
+    @inlined_kernel
+    def write_steps(
+        state: np.ndarray, params: Any, table: np.ndarray, path: PathArrays, first: int, steps: int, random: Stream
+    ) -> None:
+        means, best, features = path.means, path.best, path.features
+        arms = means.shape[1]
+        for offset in range(0, steps, 2):
+            is_pair = offset + 1 < steps
+            step_1 = EnvironmentStep(first + offset, arms, table, random, features[0])
+            step_2 = EnvironmentStep(first + offset + 1, arms, table, random, features[0])
+            row_1, row_2 = means[offset], means[min(offset + 1, steps - 1)]
+            largest_1 = largest_2 = 0.0
+            for turn in range(rounds(arms)):
+                arm = arm_at(0, turn)
+                if exists(arm, arms):
+                    mean_1 = mean_2 = advance(state, arm, step_1, params)
+                    if is_pair:
+                        mean_2 = advance(state, arm, step_2, params)
+                    row_1[arm] = mean_1
+                    row_2[arm] = mean_2
+                    largest_1 = max(largest_1, mean_1)
+                    largest_2 = max(largest_2, mean_2)
+            largest_1 = highest(largest_1)
+            largest_2 = highest(largest_2)
+            if is_leader():
+                best[offset] = largest_1
+                best[min(offset + 1, steps - 1)] = largest_2
+
+    return write_steps

@@ -18,7 +18,7 @@ from dynabandit.leaderboard.contextual_environments import (
 )
 from dynabandit.leaderboard.environments import HORIZON, QUICK, Trial, make_one_change, make_trials, select
 from dynabandit.leaderboard.tuned_forms import path_facts, tunable, tuned_forms
-from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, policy_class
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, is_contextual, policy_class
 from dynabandit.policies.practical_forms import practical_form, practical_names
 from dynabandit.validation import integer, unknown
 
@@ -115,7 +115,7 @@ class Selection:
         """Return the names of the policies."""
         kinds = [policy_class(name) for name in self.policies]
         for name in self.policies:
-            if name in CONTEXTUAL_POLICIES and not self.contextual:
+            if is_contextual(name) and not self.contextual:
                 raise unknown("policy", name, POLICIES)
         if kinds and all(kind.informed for kind in kinds):
             raise ValueError(

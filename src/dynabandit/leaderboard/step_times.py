@@ -16,6 +16,7 @@ MEASURED = "step_times.json"  # microseconds per step with 10 and with 100 arms,
 MEASURED_ARMS = (10, 100)
 REFERENCE = "uniform"  # compiled and timed on this machine to compare it with the one that measured the table
 GPU_ARM_STEPS = 4.7e9  # arms x steps per second on an H200 in single precision, over all policies and 14 processes
+PYTHON_SECONDS = 30e-6  # per step of a policy in plain Python, of which one thread runs at a time
 
 
 def time_steps(

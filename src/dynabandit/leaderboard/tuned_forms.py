@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.leaderboard.environments import Trial
-from dynabandit.policies import CONTEXTUAL_POLICIES, Policy, policy as make_policy, policy_class
+from dynabandit.policies import Policy, is_contextual, policy as make_policy, policy_class
 from dynabandit.policies.practical_forms import FORMS, practical_form
 
 PATHS = 3  # over which the facts of a random environment are averaged
@@ -92,4 +92,4 @@ def tunable(name: str) -> bool:
 
 
 def _grid(name: str) -> dict[str, tuple[float, ...]]:
-    return CONTEXTUAL_GRID if name in CONTEXTUAL_POLICIES else GRID
+    return CONTEXTUAL_GRID if is_contextual(name) else GRID

@@ -77,7 +77,7 @@ def summarise(results: Results) -> dict[str, Any]:
     """Return the content of ``large_run.json``: the verdict on each claim, and the effect of each part."""
     metadata = results.metadata
     return {
-        "dynabandit": metadata["versions"]["dynabandit"],
+        "dynabandit": metadata.get("versions", {}).get("dynabandit", "unknown"),
         "replications": replications(results),
         "seed": metadata.get("seed"),
         "backends": sorted(set(metadata.get("backends", {}).values())),

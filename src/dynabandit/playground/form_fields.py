@@ -8,7 +8,7 @@ from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS as WIT
 from dynabandit.estimators.adaptive_forgetting import LOSSES, VARIANCE_SCALED
 from dynabandit.playground.drawn_means import COLUMNS, LEVELS
 from dynabandit.playground.link import CONTEXTUAL, DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
-from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, resolved
+from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, policy_class, resolved
 
 TITLES = {
     "small-changes": "Small number of changes",
@@ -20,7 +20,6 @@ TITLES = {
     DRAWN: "Draw it yourself",
 }
 KINDS = {**WITHOUT_FEATURES, **CONTEXTUAL_ENVIRONMENTS}
-ALL_POLICIES = {**POLICIES, **CONTEXTUAL_POLICIES}
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,9 @@ def catalogue() -> dict[str, Any]:
     return {
         "version": VERSION,
         "environments": [_environment(name) for name in ENVIRONMENTS],
-        "policies": [_policy(name, description) for name, description, _ in entries(ALL_POLICIES)],
+        "policies": [
+            _policy(name, description) for name, description, _ in entries({**POLICIES, **CONTEXTUAL_POLICIES})
+        ],
         "recommended": resolved(AUTO),
         "most_policies": MOST_POLICIES,
         "columns": COLUMNS,
@@ -134,7 +135,7 @@ def _environment(name: str) -> dict[str, Any]:
 
 def _policy(name: str, description: str) -> dict[str, Any]:
     fields = []
-    kind = ALL_POLICIES[name]
+    kind = policy_class(name)
     for parameter in fields_of(kind):
         shown = asdict(control(kind, parameter.name, parameter.default))
         explanation = parameter.description.replace("``", "").replace("`", "")

@@ -73,7 +73,7 @@ __all__ = [
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
     "ArmNumbers", "PythonPolicy", "PythonStep", "policy_class", "register",
-    "registered_name",
+    "is_contextual", "registered_name",
     "Uniform", "policy", "AUTO", "resolved", "MixTS",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
     "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
@@ -171,7 +171,7 @@ RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  #
 RECOMMENDED_WITH_FEATURES = "mix-lin-ucb"
 
 
-def resolved(name: Any, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> Any:
+def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> str | Policy:
     """Return the recommended policy for such rewards in place of ``"auto"``; everything else is returned unchanged.
 
     `contextual` is true if decisions have features.
@@ -219,8 +219,7 @@ def register(kind: type[Policy]) -> type[Policy]:
     registered = {**POLICIES, **CONTEXTUAL_POLICIES}.get(kind.name, kind)
     if registered is not kind or kind.name == AUTO:
         raise ValueError(f"{kind.__name__}.name must not be that of another policy, got {kind.name!r}")
-    contextual = isinstance(kind.functions, PolicyFunctions) and kind.functions.contextual
-    (CONTEXTUAL_POLICIES if contextual else POLICIES)[kind.name] = kind
+    (CONTEXTUAL_POLICIES if _has_features(kind) else POLICIES)[kind.name] = kind
     return kind
 
 
@@ -252,6 +251,21 @@ def policy_class(name: Any) -> type[Policy]:
     return kind
 
 
+def is_contextual(name: str) -> bool:
+    """Return whether the policy with this name decides by features; ``"auto"`` is taken for one that does not.
+
+    Examples
+    --------
+    >>> is_contextual("lin-ucb"), is_contextual("ucb"), is_contextual("auto")
+    (True, False, False)
+    """
+    return name != AUTO and _has_features(policy_class(name))
+
+
+def _has_features(kind: type[Policy]) -> bool:
+    return isinstance(kind.functions, PolicyFunctions) and kind.functions.contextual  # not so for a `PythonPolicy`
+
+
 def policy(name: str | Policy | type[Policy], /, **parameters: Any) -> Policy:
     """Return the policy with this name.
 
@@ -273,6 +287,9 @@ def policy(name: str | Policy | type[Policy], /, **parameters: Any) -> Policy:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with a policy's name, not with {name!r}")
         return name
-    kind = name if isinstance(name, type) and issubclass(name, Policy) else policy_class(resolved(name))
+    if isinstance(name, type) and issubclass(name, Policy):
+        kind = name
+    else:
+        kind = policy_class(resolved(name) if isinstance(name, str) else name)
     check_parameter_names(f"policy {kind.name!r}", parameters, [field.name for field in fields(kind)])
     return kind(**parameters)

@@ -66,7 +66,7 @@ class AffTS(AdaptivePolicy):
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
 
-    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------
@@ -120,7 +120,7 @@ class AffOTS(AffTS):
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
 
-    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------

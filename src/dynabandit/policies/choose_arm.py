@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.core.argmax import occurrences
+from dynabandit.core.argmax import MANY, maximum, occurrences
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
@@ -16,7 +16,7 @@ from dynabandit.policies.argmax_tree import tree_argmax
 from dynabandit.policies.base import Choose, PolicyFunctions, PolicyState, Step, no_preparation
 from dynabandit.policies.draw_tree import make_choose_in_tree
 
-SCRATCH_ROWS = 5
+SCRATCH_ROWS = 4
 FEW_ARMS = 8  # up to this many arms, drawing all of them is cheaper than pruning
 
 
@@ -198,14 +198,15 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
     method.
     """
     posterior, optimistic = functions.posterior, functions.optimistic
-    rounds, rounds_between, arm_at, exists = lanes.rounds, lanes.rounds_between, lanes.arm_at, lanes.exists
-    top, highest, lowest, sync = lanes.top, lanes.highest, lanes.lowest, lanes.sync
+    rounds, arm_at, exists, is_leader, sync = lanes.rounds, lanes.arm_at, lanes.exists, lanes.is_leader, lanes.sync
+    top, highest, lowest = lanes.top, lanes.highest, lanes.lowest
+    marked, marked_rounds, marked_arm = lanes.marked, lanes.marked_rounds, lanes.marked_arm
     mark_candidates, write_prefixes = make_mark_candidates(lanes), make_write_prefixes(lanes)
     assert posterior is not None
 
     @inlined_kernel
     def fill(state: PolicyState, step: Step, params: Any, scratch: np.ndarray) -> None:
-        score, shape_a, shape_b, mean, prefix = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+        score, shape_a, shape_b, mean = scratch[0], scratch[1], scratch[2], scratch[3]
         arms, random = step.arms, step.random
         for turn in range(rounds(arms)):
             arm = arm_at(0, turn)
@@ -217,7 +218,7 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
         own_mean, own_incumbent, _ = top(mean[:arms])
         largest_mean = highest(own_mean)
         incumbent = min(lowest(own_incumbent if own_mean == largest_mean else arms), arms - 1)
-        write_prefixes(prefix[:arms], step.number, random)
+        write_prefixes(score[:arms], step.number, random)
         sync()
         first = beta_odds(shape_a[incumbent], shape_b[incumbent], random, SCORE, step.number, incumbent)
         if optimistic:
@@ -225,43 +226,49 @@ def make_pruned_draws(functions: PolicyFunctions, lanes: LaneGroup = SINGLE_LANE
         best = first
         for start in range(0, arms, GROUP):
             end = min(start + GROUP, arms)
-            c = probability(best)
             mark_candidates(
-                score[start:end], shape_a[start:end], shape_b[start:end], mean[start:end], c, prefix[start:end]
+                score[start:end], shape_a[start:end], shape_b[start:end], mean[start:end], probability(best)
             )
+            marks = marked(score, start, end)
+            sync()
             own_best = best
-            for turn in range(rounds_between(start, end)):
-                arm = arm_at(start, turn)
-                if not exists(arm, end):
-                    continue
-                if arm == incumbent:
-                    score[arm] = first
-                elif score[arm] > 0.0:
+            for turn in range(marked_rounds(marks, start, end)):
+                arm = marked_arm(marks, start, turn)
+                if exists(arm, end) and score[arm] >= 0.0 and arm != incumbent:
                     score[arm] = draw_above(
-                        shape_a[arm], shape_b[arm], mean[arm], best, prefix[arm], random, step.number, arm
+                        shape_a[arm], shape_b[arm], mean[arm], best, score[arm], random, step.number, arm
                     )
                     own_best = max(own_best, score[arm])
-                if optimistic and mean[arm] == largest_mean:  # a pruned arm scores its mean, which can tie
-                    score[arm] = max(score[arm], shape_a[arm] / shape_b[arm])
             best = highest(own_best)
+        if is_leader():
+            score[incumbent] = first
+        if optimistic:
+            sync()
+            for turn in range(rounds(arms)):
+                arm = arm_at(0, turn)
+                if exists(arm, arms) and mean[arm] == largest_mean:  # a pruned arm scores its mean, which can tie
+                    score[arm] = max(score[arm], shape_a[arm] / shape_b[arm])
 
     return fill
 
 
 @functools.cache  # so that all policies share its compiled code
 def make_mark_candidates(lanes: LaneGroup) -> Callable[..., None]:
-    """Return a function that scores 1 for each arm of a group whose draw may exceed c."""
+    """Return mark_candidates(score, shape_a, shape_b, mean, c), for the arms of a group.
+
+    The score of an arm is the prefix of its uniform number, and stays so if its draw may exceed c.
+    """
     rounds_between, arm_at, exists = lanes.rounds_between, lanes.arm_at, lanes.exists
 
     @kernel
     def mark_candidates(
-        score: np.ndarray, shape_a: np.ndarray, shape_b: np.ndarray, mean: np.ndarray, c: float, prefix: np.ndarray
+        score: np.ndarray, shape_a: np.ndarray, shape_b: np.ndarray, mean: np.ndarray, c: float
     ) -> None:
         for turn in range(rounds_between(0, score.size)):  # a loop from 0 is vectorised
             arm = arm_at(0, turn)
             if exists(arm, score.size):
-                is_candidate = may_exceed(shape_a[arm], shape_b[arm], mean[arm], c, prefix[arm])
-                score[arm] = 1.0 if is_candidate else NOT_ABOVE
+                is_candidate = may_exceed(shape_a[arm], shape_b[arm], mean[arm], c, score[arm])
+                score[arm] = score[arm] if is_candidate else NOT_ABOVE
 
     return mark_candidates
 
@@ -322,10 +329,13 @@ def make_leading_arm(lanes: LaneGroup, *, in_tree: bool) -> Callable[[Workspace,
 @functools.cache  # so that all policies share its compiled code
 def make_argmax(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, int, Stream], int]:
     """Return argmax(scores, number, random): the arm with the largest score; ties are broken uniformly at random."""
-    top, highest, unique = lanes.top, lanes.highest, lanes.unique
+    top, highest, unique, single = lanes.top, lanes.highest, lanes.unique, lanes is SINGLE_LANE
+    break_tie = make_break_tie(lanes)
 
     @inlined_kernel
     def argmax(scores: np.ndarray, number: int, random: Stream) -> int:
+        if single and scores.size >= MANY:  # ties are frequent: a branch for them would often be mispredicted
+            return break_tie(scores, maximum(scores), number, random)
         own_best, own_arm, ties = top(scores)
         best = highest(own_best)
         leader = unique(own_arm, own_best == best, ties > 1)
@@ -334,13 +344,39 @@ def make_argmax(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, int, St
     return argmax
 
 
+@functools.cache  # so that all policies share its compiled code
+def make_break_tie(lanes: LaneGroup = SINGLE_LANE) -> Callable[[np.ndarray, float, int, Stream], int]:
+    """Return break_tie(scores, best, number, random): one of the arms with the score `best`."""
+    if lanes is SINGLE_LANE:
+        return break_tie
+    rounds, arm_at, exists, count, nth = lanes.rounds, lanes.arm_at, lanes.exists, lanes.count, lanes.nth
+
+    @kernel
+    def break_tie_in_group(scores: np.ndarray, best: float, number: int, random: Stream) -> int:
+        ties = 0
+        for turn in range(rounds(scores.size)):
+            arm = arm_at(0, turn)
+            ties += count(exists(arm, scores.size) and scores[arm] == best)
+        skip = pick(random, TIE, number, 0, ties)
+        for turn in range(rounds(scores.size)):
+            arm = arm_at(0, turn)
+            holds = exists(arm, scores.size) and scores[arm] == best
+            here = count(holds)
+            if skip < here:
+                return int(nth(arm, holds, skip))
+            skip -= here
+        return 0
+
+    return break_tie_in_group
+
+
 @kernel
 def break_tie(scores: np.ndarray, best: float, number: int, random: Stream) -> int:
     """Return one of the arms with the score `best`."""
     first, last, ties = occurrences(scores, best)
     skip = pick(random, TIE, number, 0, ties)
-    if skip + 1 == ties:
-        return last
+    if ties <= 2:
+        return last if skip > 0 else first
     arm = first
     while skip > 0:
         arm += 1

@@ -57,6 +57,7 @@ def place(head: np.ndarray, hazard: np.ndarray, placed: np.ndarray) -> None:
         hazard[i] = math.log(min(max(hazard[i], LOWEST_HAZARD), HIGHEST_HAZARD))
     boundary, last = head[BOUNDARY:SAVED], BOUNDARIES - 1
     width = boundary[0] - boundary[last]
+    reach = 4.0 * width + 0.1  # how far boundaries are placed beyond those so far
     knot = 0
     for i in range(BOUNDARIES):
         level = math.log(LEVELS[i])
@@ -64,10 +65,10 @@ def place(head: np.ndarray, hazard: np.ndarray, placed: np.ndarray) -> None:
             knot += 1
         if hazard[knot] < level:  # below the last boundary
             slope = max((hazard[last] - hazard[0]) / width, 1.0 / width)
-            t = boundary[last] - min((level - hazard[last]) / slope, width)
+            t = boundary[last] - min((level - hazard[last]) / slope, reach * (i + 1) / BOUNDARIES)
         elif knot == 0:  # above the first one
             slope = max((hazard[1] - hazard[0]) / (boundary[0] - boundary[1]), 1.0 / width)
-            t = boundary[0] + min((hazard[0] - level) / slope, width)
+            t = boundary[0] + min((hazard[0] - level) / slope, reach * (BOUNDARIES - i) / BOUNDARIES)
         else:
             share = (level - hazard[knot - 1]) / (hazard[knot] - hazard[knot - 1])
             t = boundary[knot - 1] - share * (boundary[knot - 1] - boundary[knot])

@@ -171,6 +171,17 @@ def mark_arm(tree: np.ndarray, arm: int, arms: int) -> None:
         tree[HEAD_ROWS + family, EXPIRY * FAMILY + node] = 0.0
 
 
+@kernel
+def close_arm(tree: np.ndarray, arm: int, arms: int) -> None:
+    """Take the masses of an arm out of a tree that is up to date: it is not chosen until `mark_arm`."""
+    family, node = _first_leaf(arms) + arm // FAMILY, arm % FAMILY
+    for field in range(EXPIRY):
+        tree[HEAD_ROWS + family, field * FAMILY + node] = 0.0
+    while family > 0:
+        write_sums(tree, family)
+        family = (family - 1) // FAMILY
+
+
 @functools.cache
 def make_choose_in_tree(functions: PolicyFunctions) -> Callable[..., int]:
     """Return choose(tree, state, step, params, scratch): the arm with the largest draw.
@@ -288,7 +299,7 @@ def make_write_new(functions: PolicyFunctions) -> Callable[..., None]:
         slots, shared = state.memory.shape[0], tree[1, : state.shared.size]
         for i in range(shared.size):
             shared[i] = state.shared[i]
-        column = tree[2, :slots].reshape((slots, 1))
+        column = tree[2:3, :slots].T
         start(PolicyState(column, shared, state.last_played, state.pending, state.models), 0, params)
 
     return write_new
@@ -303,7 +314,7 @@ def make_new_shapes(functions: PolicyFunctions) -> Callable[..., tuple[float, fl
     @kernel
     def new_shapes(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> tuple[float, float]:
         slots = state.memory.shape[0]
-        column = tree[2, :slots].reshape((slots, 1))
+        column = tree[2:3, :slots].T
         new = PolicyState(column, state.shared, state.last_played, state.pending, state.models)
         return not_empty(posterior(new, 0, step, params))
 

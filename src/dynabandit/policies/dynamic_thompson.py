@@ -140,7 +140,7 @@ class DTS(Policy):
 
     .. math:: (a, b) \leftarrow \frac{C}{C + 1} \, (a + y, \; b + 1 - y) \quad \text{else}
 
-    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------
@@ -196,7 +196,7 @@ class OptimisticDTS(DTS):
 
     .. math:: \max\left( \theta, \; \frac{a}{a + b} \right), \quad \theta \sim \mathrm{Beta}(a, b)
 
-    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------
@@ -256,7 +256,7 @@ class AffDTS1(AffDTS):
 
     .. math:: C_t = \frac{4}{s_t^2} - 1
 
-    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------
@@ -302,7 +302,7 @@ class AffDTS2(AffDTS):
 
     .. math:: C_t = w_t - 1
 
-    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------

@@ -50,7 +50,7 @@ class TS(Policy):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
 
-    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------
@@ -106,7 +106,7 @@ class OTS(TS):
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
 
-    Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------

@@ -216,5 +216,6 @@ def add_legend(sheet: Any, panels: "list[Axes]", columns: int) -> None:
         for handle, text in zip(*axes.get_legend_handles_labels(), strict=True):
             known.setdefault(text, handle)
     if known:
-        ncols = min(len(known), columns)
+        rows = -(-len(known) // columns)
+        ncols = -(-len(known) // rows)  # rows of about the same length
         sheet.legend(known.values(), known.keys(), loc="outside lower center", ncols=ncols, frameon=False)

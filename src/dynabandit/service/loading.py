@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 import structlog
 
@@ -11,11 +12,12 @@ from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.unit_of_work import CatchUp, UnitOfWork, read_snapshot
 from dynabandit.service.domain.warm_start import log_compilation
 from dynabandit.service.errors import ReplayMismatchError, StoreError
-from dynabandit.service.stores import Snapshot
+from dynabandit.service.stores import Snapshot, Store
 from dynabandit.simulation import compiled
 
 STEP_SECONDS = 0.005  # of loading, before requests for other bandits have their turn
 LARGE_SNAPSHOT = 1 << 19  # characters: it is read in another thread
+LARGE_TREE = 5_000  # arms: it is built in another thread
 WORTH_A_SNAPSHOT = 1_000  # events that were replayed: after a crash nobody should wait for them again
 
 log = structlog.get_logger("dynabandit.service")
@@ -35,6 +37,7 @@ class Loader:
         self._others: dict[int, None] = {}  # in order
         self._started: dict[int, CatchUp] = {}
         self._reading: dict[int, tuple[Snapshot, Future[LoggedState | None]]] = {}  # large snapshots
+        self._building: dict[int, Future[None]] = {}  # trees
         self._thread = ThreadPoolExecutor(1, "dynabandit-snapshot")
         self._compiled: set[str] = set()  # policies
 
@@ -54,9 +57,16 @@ class Loader:
             elif number not in self._wanted:
                 self._others[number] = None
 
+    def build_trees(self, state: LoggedState) -> None:
+        """Let another thread build what the next decision needs after a change of many arms; requests wait for it."""
+        if any(bandit.unbuilt_arms >= LARGE_TREE for bandit in state.bandits):
+            self._wanted[state.number] = None
+            self._building[state.number] = self._thread.submit(_build_trees, state)
+            self._compiled |= {bandit.policy.name for bandit in state.bandits}  # they have decided before
+
     def remove(self, number: int) -> None:
         """Stop loading a bandit."""
-        for where in (self._wanted, self._others, self._started, self._reading):
+        for where in (self._wanted, self._others, self._started, self._reading, self._building):
             where.pop(number, None)
 
     def step(self) -> tuple[int, int] | None:
@@ -68,6 +78,9 @@ class Loader:
         until = self._timer() + STEP_SECONDS
         try:
             if number not in self._started:
+                if number in self._building and not _is_done(self._building[number]):
+                    return None
+                self._building.pop(number, None)
                 state = self._latest(number)
                 if state is None:
                     return None
@@ -100,13 +113,14 @@ class Loader:
             snapshot = self._work.latest_snapshot(number)
             if snapshot is None or len(snapshot.body or "") < LARGE_SNAPSHOT:
                 return self._work.latest(number)
-            self._reading[number] = snapshot, self._thread.submit(read_snapshot, number, snapshot, self._work.store)
+            self._reading[number] = snapshot, self._thread.submit(_read, number, snapshot, self._work.store)
         snapshot, reading = self._reading[number]
-        try:
-            state = reading.result(timeout=STEP_SECONDS)
-        except TimeoutError:
+        if not _is_done(reading):
             return None
         del self._reading[number]
+        state = reading.result()
+        if state is not None:
+            self._compiled.add(state.bandit.policy.name)
         return self._work.checked(number, snapshot, state)
 
     def stop(self) -> None:
@@ -120,3 +134,22 @@ class Loader:
             log_compilation(policy, compiled.choose, compiled.learn)
             bandit.copy().compile()
             self._compiled.add(policy.name)
+
+
+def _read(number: int, snapshot: Snapshot, log: Store) -> LoggedState | None:
+    """Return the state of a large snapshot, ready for decisions, or None if it is damaged."""
+    state = read_snapshot(number, snapshot, log)
+    for bandit in () if state is None else state.bandits:
+        bandit.compile()
+        bandit.build_tree()
+    return state
+
+
+def _build_trees(state: LoggedState) -> None:
+    for bandit in state.bandits:
+        bandit.build_tree()
+
+
+def _is_done(work: Future[Any]) -> bool:
+    """Whether another thread has done some work, after waiting for a moment."""
+    return bool(wait([work], timeout=STEP_SECONDS).done)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy
+from dynabandit.policies.draw_tree import MANY_ARMS
 from dynabandit.service import api_types
 from dynabandit.service.domain import changes, shadow_changes
 from dynabandit.service.domain.bandit_state import LoggedState
@@ -15,9 +16,10 @@ WARM_STARTS = 4  # attempts to warm up a policy beside the service; at the last 
 
 async def compile_before_use(service: Service, policy: str, parameters: api_types.Parameters, arms: int) -> None:
     """Compile a policy in a thread: that takes seconds, during which other requests go on."""
-    if policy in {**POLICIES, **CONTEXTUAL_POLICIES}.keys() - service.compiled:
+    needed = policy if arms <= MANY_ARMS else f"{policy} with many arms"  # which may have functions of their own
+    if policy in {**POLICIES, **CONTEXTUAL_POLICIES} and needed not in service.compiled:
         await service.run_long(lambda store, check: compile_policy(policy, parameters, arms))
-        service.compiled.add(policy)
+        service.compiled.add(needed)
 
 
 Change = Callable[[UnitOfWork, str, api_types.SetPolicy, WarmStart | None], tuple[int, bool]]

@@ -246,6 +246,8 @@ class Writer:
             if number in new_policy and not self._store.shared:
                 self._snapshots.save(number)
             self._snapshots.save_if_due(number)
+            if number in work.states:
+                self._loader.build_trees(work.states[number])
 
     def _resume_clock(self) -> None:
         """Let the clock continue after the store has worked, unless requests wait for a bandit to be loaded."""

@@ -290,7 +290,8 @@ def make_play_replication(
                     reveal(state, arm_at(0, turn), expected(current, law_params))
             arm = round_robin_arm(arms, number, block.burn_in)
             if arm < 0:
-                if stores and (number == block.burn_in * arms + 1 or (offset == 0 and in_scratch)):
+                is_first = number == block.burn_in * arms + 1 or (offset == 0 and in_scratch)
+                if stores and is_first and (is_leader() or not in_tree):
                     fill(stored, state, Step(number, arms, 0.0, space.features, space.table, random), params)
                 if contextual:
                     own = Workspace(space.scratch, space.tree, space.table, paths.features[row, at])

@@ -258,7 +258,7 @@ def test_propensities_do_not_depend_on_the_parts_in_which_they_are_drawn(monkeyp
     for _ in range(20):
         bandit.reward(bandit.choose(), 1)
     whole = bandit.propensities(100)
-    monkeypatch.setattr("dynabandit.bandit.decision_making.NUMBERS_AT_ONCE", 100)
+    monkeypatch.setattr("dynabandit.bandit.propensities.NUMBERS_AT_ONCE", 100)
     assert bandit.propensities(100, between=lambda: calls.append(None)) == whole
     assert len(calls) > 2
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynabandit import Bandit, offline
-from dynabandit.bandit.decision_making import ColumnProbabilities
+from dynabandit.bandit.propensities import ColumnProbabilities
 from dynabandit.service import api_types, export
 from dynabandit.service.domain import changes, preview
 from dynabandit.service.domain.decision_details import read_details

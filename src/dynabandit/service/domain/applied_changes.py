@@ -6,7 +6,7 @@ from typing import Any
 
 from dynabandit.bandit import Bandit
 from dynabandit.features import FeatureEncoder
-from dynabandit.policies import CONTEXTUAL_POLICIES
+from dynabandit.policies import is_contextual
 from dynabandit.service.domain.events import ARM, CREATE, POLICY, SHADOW, EventRow
 from dynabandit.service.domain.learning import Learner, Log
 from dynabandit.service.domain.shadow import Shadow, restarted
@@ -43,7 +43,7 @@ def apply_change(
 def _with_learned_policy(bandit: Bandit, event: EventRow, body: dict[str, Any], learner: Learner, log: Log) -> Bandit:
     """Return a bandit with another policy, which has learned the rewards of the log before an event."""
     after, learned_to = body.get("log_start", (0, 0))  # of a compacted log
-    contextual = body["policy"] in CONTEXTUAL_POLICIES
+    contextual = is_contextual(body["policy"])
     pages = learner.at_start(learned_to).learned_pages(log, event.bandit, after, event.sequence, contextual)
     encoder = FeatureEncoder.from_json(body["encoder"]) if "encoder" in body else None
     return bandit.swapped(body["policy"], itertools.chain.from_iterable(pages), encoder, **body["parameters"])

@@ -171,7 +171,7 @@ def change_arm(work: UnitOfWork, name: str, arm: str, change: api_types.ChangeAr
 
 def _append_arm_event(work: UnitOfWork, state: LoggedState, body: dict[str, Any]) -> tuple[int, bool]:
     try:
-        for bandit in state.bandits:
+        for bandit in state.bandits if body.keys() - {"arm", "paused"} else ():  # a pause cannot fail
             change_arm_of(bandit.copy(), body)
     except (TypeError, ValueError) as error:
         raise ConflictError(str(error)) from None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynabandit.bandit import Bandit
-from dynabandit.bandit.decision_making import ColumnProbabilities
+from dynabandit.bandit.propensities import ColumnProbabilities
 from dynabandit.service.domain.decision_details import DecisionDetails
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
 

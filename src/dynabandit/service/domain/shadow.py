@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynabandit.bandit import Bandit
-from dynabandit.bandit.decision_making import ColumnProbabilities
+from dynabandit.bandit.propensities import ColumnProbabilities
 from dynabandit.service.domain.decision_details import DecisionDetails, ShadowChoice, read_details
 from dynabandit.service.domain.learning import Observation, teach
 from dynabandit.stats.policy_comparison import Comparison, ComparisonSums, add_reward, compare_policies, is_covered

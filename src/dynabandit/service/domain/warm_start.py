@@ -7,11 +7,13 @@ from typing import Any
 import structlog
 
 from dynabandit.bandit import Bandit
+from dynabandit.bandit.arm_tree import has_tree
 from dynabandit.bandit.live_policies import models_size
 from dynabandit.core.compilation import is_cached
 from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.policies import CONTEXTUAL_POLICIES, Policy, policy as make_policy
+from dynabandit.policies import Policy, is_contextual, policy as make_policy
+from dynabandit.policies.draw_tree import MANY_ARMS
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.learning import AT_ONCE
@@ -120,12 +122,14 @@ def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None
         else:
             log_compilation(bandit.policy, compiled.choose, compiled.learn)
         bandit.compile()
+        if has_tree(bandit.policy.functions, arms):
+            bandit_to_compile(name, parameters, MANY_ARMS + 1).compile()
 
 
-def bandit_to_compile(name: str, parameters: dict[str, Any]) -> Bandit:
+def bandit_to_compile(name: str, parameters: dict[str, Any], arms: int = 2) -> Bandit:
     """Return a bandit with a policy, with a feature if it decides by features."""
-    features = {"x": "number"} if name in CONTEXTUAL_POLICIES else None
-    return Bandit(name, ["a", "b"], seed=0, features=features, **parameters)
+    features = {"x": "number"} if is_contextual(name) else None
+    return Bandit(name, [str(arm) for arm in range(arms)], seed=0, features=features, **parameters)
 
 
 def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:

@@ -7,7 +7,7 @@ and exchange values.
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -21,40 +21,27 @@ from dynabandit.environments.base import EnvironmentFunctions, PathArrays, make_
 from dynabandit.environments.delays import DelayParams
 from dynabandit.environments.reward_laws import RewardFunctions
 from dynabandit.policies.base import PolicyFunctions
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, Workspace, is_pruned
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, Workspace
+from dynabandit.simulation.cuda import calls, words  # noqa: F401  # they change how kernels are compiled
+from dynabandit.simulation.cuda.group_shapes import LANES, GroupShape
 from dynabandit.simulation.stepper import Block, Paths, Record, Replications, add_switches, make_play_replication
 
-LANES = 32
 FULL = 0xFFFFFFFF
 NOTHING = -math.inf
-MOST_ROUNDS = 8
-THREADS = LANES if numba.config.ENABLE_CUDASIM else 4 * LANES  # per block: Numba's simulator has no warps
-
-
-class GroupShape(NamedTuple):
-    """The lanes that divide the arms of a replication; a kernel is compiled for each shape."""
-
-    width: int  # how many lanes, a power of 2
-    rounds: int  # how many arms each lane has, a constant for the compiler; 0 if there are too many for that
-
-
-def group_shape(arms: int) -> GroupShape:
-    """Return the shape of the lane group for a number of arms: at most the lanes of a warp."""
-    width = min(LANES, 1 << (arms - 1).bit_length())
-    rounds = -(-arms // width)
-    return GroupShape(width, rounds if rounds <= MOST_ROUNDS else 0)
+REGISTERS = 96  # per thread: 20 warps then share the registers of a multiprocessor, which hides the latency of memory
+SHARED_BYTES = 48 << 10  # of shared memory that a block can have
 
 
 @functools.cache
 def lane_group(shape: GroupShape) -> LaneGroup:
     """Return the lane group of a shape; groups narrower than a warp share it with other replications."""
-    width, known_rounds = shape
+    width, known_rounds = shape.width, shape.rounds
 
     if known_rounds:
 
         @kernel
-        def rounds(arms: int) -> int:
-            return known_rounds
+        def rounds(arms: int) -> Any:
+            return np.int32(known_rounds)  # loops with 32-bit counters take fewer instructions
 
     else:
 
@@ -80,27 +67,69 @@ def lane_group(shape: GroupShape) -> LaneGroup:
         return cuda.threadIdx.x & (width - 1) == 0
 
     @kernel
-    def top(scores: np.ndarray) -> tuple[float, int, int]:
+    def top(scores: np.ndarray) -> Any:
         best = NOTHING
-        first = 0
-        ties = 0
+        first, ties = np.uint32(0), np.int32(0)
         for turn in range(rounds(scores.size)):
             arm = arm_at(0, turn)
             if exists(arm, scores.size):
                 if scores[arm] > best:
                     best = scores[arm]
-                    first = arm
-                    ties = 1
+                    first, ties = arm, np.int32(1)
                 elif scores[arm] == best:
-                    ties += 1
+                    ties = np.int32(ties + 1)
         return best, first, ties
 
-    sync, *others = _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width)
-    return LaneGroup(rounds, rounds_between, arm_at, exists, is_leader, sync, top, *others)
+    sync, votes, highest, lowest, unique = (
+        _simulated(width) if numba.config.ENABLE_CUDASIM else _shuffled(width, shape.in_step)
+    )
+
+    @kernel
+    def marked(scores: np.ndarray, start: int, end: int) -> Any:
+        marks = np.uint32(0)
+        for turn in range(rounds_between(start, end)):
+            arm = arm_at(start, turn)
+            marks = np.uint32(marks | (votes(exists(arm, end) and scores[arm] >= 0.0) << (width * turn)))
+        return marks
+
+    @kernel
+    def marked_rounds(marks: int, start: int, end: int) -> int:
+        return (cuda.popc(marks) + width - 1) // width
+
+    @kernel
+    def marked_arm(marks: int, start: int, turn: int) -> Any:
+        # of the type of the incumbent, so that what is called for both is compiled once
+        return np.int64(start + place_of_bit(marks, (cuda.threadIdx.x & (width - 1)) + width * turn))
+
+    @kernel
+    def count(holds: bool) -> Any:
+        return cuda.popc(votes(holds))
+
+    @kernel
+    def nth(arm: int, holds: bool, place: int) -> Any:
+        # the lanes of a round have successive arms
+        return arm - (cuda.threadIdx.x & (width - 1)) + place_of_bit(votes(holds), place)
+
+    return LaneGroup(
+        rounds, rounds_between, arm_at, exists, is_leader, sync, top, highest, lowest, unique,
+        marked, marked_rounds, marked_arm, count, nth,
+    )  # fmt: skip
+
+
+@kernel
+def place_of_bit(bits: Any, place: int) -> int:
+    """Return the place of a bit of a word before which `place` bits are set, and which is set too; 32 if none is."""
+    for _ in range(place):
+        if bits != 0:
+            bits = np.uint32(bits & (bits - np.uint32(1)))
+    return cuda.ffs(bits) - 1 if bits != 0 else LANES
 
 
 def _simulated(width: int) -> tuple[Callable[..., Any], ...]:
-    """Return sync, highest, lowest and unique for Numba's simulator: through shared memory, a block being a warp."""
+    """Return sync, votes, highest, lowest and unique for Numba's simulator: through shared memory, a block is a warp.
+
+    votes(holds) is a word with a bit for each lane of the group.
+    """
 
     def gather(value: Any) -> list[Any]:
         values = cuda.shared.array(LANES, numba.float64)
@@ -114,6 +143,9 @@ def _simulated(width: int) -> tuple[Callable[..., Any], ...]:
     def sync() -> None:
         cuda.syncthreads()
 
+    def votes(holds: bool) -> Any:
+        return np.uint32(sum(int(one) << lane for lane, one in enumerate(gather(holds))))
+
     def highest(value: float) -> float:
         return float(max(gather(value)))
 
@@ -124,16 +156,24 @@ def _simulated(width: int) -> tuple[Callable[..., Any], ...]:
         held = [int(one) for one in gather(arm if holds else -1) if one >= 0]
         return held[0] if len(held) == 1 and not any(gather(holds and several)) else -1
 
-    return sync, highest, lowest, unique
+    return sync, votes, highest, lowest, unique
 
 
-def _shuffled(width: int) -> tuple[Callable[..., Any], ...]:
-    """Return sync, highest, lowest and unique for a real warp; all its lanes take part, whatever their replication."""
+def _shuffled(width: int, in_step: bool) -> tuple[Callable[..., Any], ...]:
+    """Return the same for a real warp: all its lanes take part, whatever their replication, in `votes` a group."""
     group_of_ones = (1 << width) - 1
 
     @kernel
     def sync() -> None:
-        cuda.syncwarp()
+        if in_step:
+            cuda.syncthreads()
+        else:
+            cuda.syncwarp()
+
+    @kernel
+    def votes(holds: bool) -> Any:
+        group = np.uint32(cuda.laneid & ~(width - 1))
+        return np.uint32((cuda.ballot_sync(group_of_ones << group, holds) >> group) & group_of_ones)
 
     @kernel
     def highest(value: float) -> float:
@@ -160,36 +200,47 @@ def _shuffled(width: int) -> tuple[Callable[..., Any], ...]:
         found = cuda.shfl_sync(FULL, np.int32(arm), group + cuda.ffs(holders) - 1)
         return found if cuda.popc(holders) == 1 and doubles == 0 else np.int32(-1)
 
-    return sync, highest, lowest, unique
+    return sync, votes, highest, lowest, unique
 
 
-def jit(function: Callable[..., None], *, in_single: bool) -> Any:
+def jit(function: Callable[..., None], *, in_single: bool, **options: Any) -> Any:
     """Compile for the GPU, in double precision or in fast single precision."""
-    return compiled_for_cuda(single(function), fastmath=FAST) if in_single else compiled_for_cuda(function)
+    if in_single:
+        return compiled_for_cuda(single(function), fastmath=FAST, **options)
+    return compiled_for_cuda(function, **options)
 
 
-def scratch_rows(functions: PolicyFunctions, *, in_single: bool) -> int:
-    """Return how many numbers a decision stores per arm: more than the score only if draws are pruned."""
-    return SCRATCH_ROWS if functions.posterior is not None and not in_single else 1
+def scratch_is_shared(shape: GroupShape, rows: int, *, in_single: bool) -> bool:
+    """Whether the scratch of the replications of a block fits into shared memory."""
+    return 0 < shape.threads * shape.rounds * rows * (4 if in_single else 8) <= SHARED_BYTES
 
 
 @functools.cache
 def play_kernel(
-    functions: PolicyFunctions, law: RewardFunctions, shape: GroupShape, *, in_single: bool, delayed: bool
+    functions: PolicyFunctions,
+    law: RewardFunctions,
+    shape: GroupShape,
+    *,
+    in_single: bool,
+    pruned: bool,
+    delayed: bool,
+    in_tree: bool = False,
 ) -> Any:
-    """Return the CUDA kernel that plays a block of steps; its scratch is in shared memory unless arms are many.
+    """Return the CUDA kernel that plays a block of steps; its scratch is in shared memory if it fits.
 
-    In single precision a GPU draws all arms faster than it prunes them.
+    With `in_tree` it draws from `trees`.
     """
-    pruned = is_pruned(shape.width) and not in_single  # as for its arms: the width is the next power of 2
-    play_replication = make_play_replication(functions, lane_group(shape), law, pruned=pruned, delayed=delayed)
-    width, in_shared = shape.width, shape.rounds > 0
-    rows, kind = scratch_rows(functions, in_single=in_single), numba.float32 if in_single else numba.float64
-    shared_shape = (THREADS // width * rows, width * max(shape.rounds, 1))
+    play_replication = make_play_replication(
+        functions, lane_group(shape), law, pruned=pruned, delayed=delayed, in_tree=in_tree
+    )
+    width, rows = shape.width, SCRATCH_ROWS if pruned or in_tree else 1
+    in_shared, kind = scratch_is_shared(shape, rows, in_single=in_single), numba.float32 if in_single else numba.float64
+    shared_shape = (shape.threads // width * rows, width * max(shape.rounds, 1))
 
     def play(  # type: ignore[no-untyped-def]
         memory, shared, last_played, plays, optimal, params, pending, queue, settling, models,
-        times, total, regret, correct, arms, rewards, table, scratch, means, best, features, law_params, environment,
+        times, total, regret, correct, arms, rewards, table, scratch, trees, means, best, features, law_params,
+        environment,
         delay_law, window, rule, low, high, lost, sample,
         first, steps, burn_in, cursor, keep, seed_low, seed_high, first_replication,
     ):  # fmt: skip
@@ -200,15 +251,16 @@ def play_kernel(
                 own = cuda.shared.array(shared_shape, kind)[begin : begin + rows]
             else:
                 own = scratch[row]
+            stored = trees[row] if in_tree else own
             states = Replications(memory, shared, last_played, plays, optimal, params, pending, queue, settling, models)
             delays = DelayParams(delay_law, window, rule, low, high, lost, sample)
             record = Record(times, total, regret, correct, arms, rewards)
-            block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, own, table, table[:0])
+            block, space = Block(first, steps, burn_in, cursor, keep), Workspace(own, stored, table, table[:0])
             random = Stream(int(seed_low), int(seed_high), int(first_replication + row))
             paths = Paths(means, best, law_params, environment, features)
             play_replication(states, record, paths, block, space, delays, row, random)
 
-    return jit(play, in_single=in_single)
+    return jit(play, in_single=in_single, max_registers=REGISTERS)
 
 
 @functools.cache

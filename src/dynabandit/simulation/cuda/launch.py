@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from dynabandit.environments.base import cells_per_step
 from dynabandit.environments.delays import NO_DELAY
 from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
-from dynabandit.policies.choose_arm import SCRATCH_ROWS
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, is_pruned
+from dynabandit.policies.draw_tree import new_draw_trees, uses_draw_tree
 from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda.devices import free_bytes, run_divided
+from dynabandit.simulation.cuda.group_shapes import LANES, MANY_PATH_LANES, WARPS, GroupShape, group_shape, in_step
 from dynabandit.simulation.in_flight import empty_queue
 from dynabandit.simulation.request import Progress, Request, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
@@ -82,10 +85,12 @@ def _run(request: Request, records: dict[str, Record], replications: int, block:
     if request.delay is not None:
         kept += sum(part.nbytes for part in empty_queue(request.delay, request.horizon))
     size = min(replications, fitting(request.environment, request.policies, request.horizon, kept, free_bytes()))
+    shape = group_shape(request.environment.arms, size)
     for low in range(0, replications, size):
         high = min(low + size, replications)
         rows = {label: part_of(record, low, high) for label, record in records.items()}
-        _Batch(request, rows, shifted(request.random, low), high - low, block, single).run(low, replications)
+        batch = _Batch(request, rows, shifted(request.random, low), high - low, shape, block, single)
+        batch.run(low, replications)
 
 
 def block_bytes(free: int) -> int:
@@ -101,6 +106,8 @@ def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: i
     for policy in policies.values():
         tuned = policy.tuned(1, horizon)
         each += 8 * (arms * (tuned.memory_size() + 2 + 2 * counts + SCRATCH_ROWS) + tuned.shared_size())
+        if uses_draw_tree(policy.functions, arms):
+            each += new_draw_trees(1, arms).nbytes
         if policy.functions.contextual and context is not None:
             each += 8 * tuned.initial_models(arms, context).size
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
@@ -121,6 +128,7 @@ class _Batch:
         rows: dict[str, Record],
         random: Stream,
         replications: int,
+        shape: GroupShape,
         block: int | None,
         in_single: bool,
     ) -> None:
@@ -132,16 +140,17 @@ class _Batch:
         self.cuda, self.kernels, self.in_single = cuda, kernels, in_single
         self.float = np.float32 if in_single else np.float64
         arms = request.environment.arms
-        self.shape = kernels.group_shape(arms)
-        self.replications = _round_up(replications, kernels.LANES // self.shape.width)
+        self.shape = shape
+        self.replications = _round_up(replications, LANES // shape.width)
         step_bytes = np.dtype(self.float).itemsize * self.replications * cells_per_step(request.environment)
         fitting = max(1, block_bytes(free_bytes()) // step_bytes)
         self.steps = min(request.horizon, fitting if block is None else block)
         self.means = self.empty((self.steps, arms))
         self.best = self.empty((self.steps,))
         context = request.environment.context
-        shape = (1, 1, 1) if context is None else (self.steps, context.rows(arms), context.dimension)
-        self.features = self.empty(shape)
+        self.features = self.empty(
+            (1, 1, 1) if context is None else (self.steps, context.rows(arms), context.dimension)
+        )
         self.params = self.send(np.array(request.environment.params()))
         self.table = self.send(request.environment.table())
         self.law = self.send(to_row(request.environment.rewards.params()))
@@ -165,33 +174,47 @@ class _Batch:
         self.kernels.spread_kernel()[self.launch(size)](*flat)
         return copies
 
-    def launch(self, each: int) -> tuple[int, int]:
+    def launch(self, each: int, threads: int = WARPS * LANES) -> tuple[int, int]:
         """Return the number of blocks, and of threads per block, that give each replication `each` threads."""
-        return -(-self.replications * each // self.kernels.THREADS), self.kernels.THREADS
+        return -(-self.replications * each // threads), threads
 
     def run(self, done: int, total: int) -> None:
         """Play all policies on all blocks of steps."""
-        switches = self._switches()
+        switches, blocks = self._switches(), self._blocks()
+        begun = next(blocks)  # the GPU computes the first means while the states are made
         players = {
             label: _Player(self, policy, self.rows[label], switches) for label, policy in self.request.policies.items()
         }
-        for first, length in self._blocks():
+        launched: list[tuple[Any, int]] = []  # blocks that have not been reported: the event of their end, and the step
+        done_before = done * self.request.horizon
+        for first, length in chain([begun], blocks):
             for player in players.values():
                 player.play(first, length)
-            self.cuda.synchronize()
-            steps = self.asked * (first + length - 1)
-            self.request.progress(done * self.request.horizon + steps, total * self.request.horizon)
+            ended = self.cuda.event()
+            ended.record()
+            launched.append((ended, first + length - 1))
+            if len(launched) > 1:  # the GPU has work to do while this thread waits and launches the next block
+                self._report(*launched.pop(0), done_before, total)
+        for player in players.values():
+            player.prepare_collecting()
+        self._report(*launched.pop(), done_before, total)
         for player in players.values():
             player.collect()
+
+    def _report(self, ended: Any, steps: int, done_before: int, total: int) -> None:
+        """Wait for the end of a block of all policies, and report the progress."""
+        ended.synchronize()
+        self.request.progress(done_before + self.asked * steps, total * self.request.horizon)
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Fill the means with one block of the paths after the other; yield first step and length."""
         environment = self.request.environment
         state = self.empty((environment.state_size(), environment.arms))
-        write = self.kernels.path_kernel(environment.functions, self.shape, in_single=self.in_single)
+        shape = group_shape(environment.arms, self.replications, MANY_PATH_LANES)
+        write = self.kernels.path_kernel(environment.functions, shape, in_single=self.in_single)
         for first in range(1, self.request.horizon + 1, self.steps):
             length = min(self.steps, self.request.horizon + 1 - first)
-            write[self.launch(self.shape.width)](
+            write[self.launch(shape.width, shape.threads)](
                 state, self.params, self.table, self.means, self.best, self.features, first, length, *self.random
             )
             yield first, length
@@ -228,11 +251,19 @@ class _Player:
             for part in (NO_DELAY if delay is None else delay.params(arms))
         ]
         self.table = batch.send(policy.functions.table(arms, horizon))
+        # In single precision a GPU draws all arms faster than it prunes them
+        in_tree = uses_draw_tree(policy.functions, arms) and not batch.in_single
+        pruned = policy.functions.posterior is not None and is_pruned(arms) and not batch.in_single
+        self.shape = in_step(batch.shape, batch.replications) if pruned and not in_tree else batch.shape
         self.kernel = batch.kernels.play_kernel(
-            policy.functions, law, batch.shape, in_single=batch.in_single, delayed=delay is not None
-        )
-        rows = batch.kernels.scratch_rows(policy.functions, in_single=batch.in_single)
-        self.scratch = batch.send(np.zeros((1, 1, 1))) if batch.shape.rounds else batch.empty((rows, arms))
+            policy.functions, law, self.shape,
+            in_single=batch.in_single, pruned=pruned, delayed=delay is not None, in_tree=in_tree,
+        )  # fmt: skip
+        no_tree, one_for_all = np.zeros((1, 1, 1)), np.zeros(batch.replications, dtype=np.int64)
+        self.trees = batch.spread(new_draw_trees(1, arms), batch.send(one_for_all)) if in_tree else batch.send(no_tree)
+        rows = SCRATCH_ROWS if pruned or in_tree else 1
+        shared = batch.kernels.scratch_is_shared(self.shape, rows, in_single=batch.in_single)
+        self.scratch = batch.send(np.zeros((1, 1, 1))) if shared else batch.empty((rows, arms))
         total = batch.send(np.zeros(batch.replications), exact=True)
         parts = [batch.empty(part.shape[1:] if part.size else (1,), part.dtype) for part in row[2:]]
         self.record = [batch.send(row.times), total, *parts]
@@ -241,17 +272,22 @@ class _Player:
         """Play a block of steps."""
         batch = self.batch
         cursor = int(np.searchsorted(batch.request.times, first))
-        self.kernel[batch.launch(batch.shape.width)](
-            *self.state, *self.record, self.table, self.scratch, batch.means, batch.best, batch.features, batch.law,
-            batch.params, *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0,
+        self.kernel[batch.launch(self.shape.width, self.shape.threads)](
+            *self.state, *self.record, self.table, self.scratch, self.trees, batch.means, batch.best, batch.features,
+            batch.law, batch.params, *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0,
             *batch.random,
         )  # fmt: skip
+
+    def prepare_collecting(self) -> None:
+        """Write to the arrays of the record, so that the system gives them memory while the GPU is busy."""
+        for here in self.row[1:]:
+            here.fill(0)
 
     def collect(self) -> None:
         """Copy back what was recorded."""
         for here, there in zip(self.row[1:], self.record[1:], strict=True):
             if here.size:
-                here[...] = there.copy_to_host()[: len(here)]
+                there[: len(here)].copy_to_host(here)
 
 
 def _round_up(count: int, multiple: int) -> int:

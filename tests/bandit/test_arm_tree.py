@@ -1,0 +1,132 @@
+"""Bandits with many arms choose in a draw tree, which follows from what they save."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dynabandit as db
+from dynabandit import Bandit
+from dynabandit.bandit import serialization
+from dynabandit.bandit.block_decisions import choose_columns
+from interpreted import interpreted
+from trees_of_few_arms import trees_from
+
+ARMS = [f"arm {number}" for number in range(11)]
+
+
+@pytest.fixture(autouse=True)
+def _trees() -> Iterator[None]:
+    with trees_from(10):
+        yield
+
+
+def grown(name: str, steps: int = 30) -> Bandit:
+    bandit, rng = Bandit(name, arms=ARMS, seed=3), np.random.default_rng(5)
+    for _ in range(steps):
+        arm = bandit.choose()
+        bandit.reward(arm, float(rng.random() < 0.5))
+    return bandit
+
+
+@pytest.mark.parametrize("name", ["ts", "mix-ts"])
+def test_it_chooses_as_the_simulator_does(name: str) -> None:
+    world = db.environment("fixed", means=np.linspace(0.2, 0.8, len(ARMS)))
+    with interpreted():
+        run = db.simulate(name, world, horizon=60, seed=5, keep=("arms", "rewards"), threads=1)
+    assert run.arms is not None
+    assert run.rewards is not None
+    bandit = Bandit(name, arms=ARMS, seed=5)
+    for arm, reward in zip(run.arms[0].tolist(), run.rewards[0].tolist(), strict=True):
+        assert bandit.choose_column() == arm
+        bandit.reward_column(arm, float(reward))
+    assert "cells" in json.loads(bandit.to_json())
+
+
+@pytest.mark.parametrize("name", ["ts", "aff-ots"])
+def test_a_bandit_that_is_restored_at_any_time_makes_the_same_choices(name: str) -> None:
+    bandit, rng = Bandit(name, arms=ARMS, seed=3), np.random.default_rng(1)
+    others: list[Bandit] = []
+    changes: dict[int, Callable[[Bandit], object]] = {
+        8: lambda one: one.pause_arm("arm 4"),
+        14: lambda one: one.add_arm("new"),
+        20: lambda one: one.limit_arm("arm 2", max_share=0.05),
+        26: lambda one: one.resume_arm("arm 4"),
+        32: lambda one: one.limit_arm("arm 2", max_share=1.0),
+        36: lambda one: one.remove_arm("arm 3"),
+        42: lambda one: one.pause_arm("arm 0"),
+        43: lambda one: one.pause_arm("arm 1"),  # too few for a tree
+        47: lambda one: one.resume_arm("arm 0"),
+        48: lambda one: one.resume_arm("arm 1"),
+    }
+    for step in range(54):
+        for one in (bandit, *others):
+            if step in changes:
+                changes[step](one)
+        if step % 12 == 0:
+            others = [*others[-1:], Bandit.from_json(bandit.to_json())]
+        value, ranked = float(rng.random() < 0.5), step % 3 == 2
+        chosen = [one.ranked_columns(3)[0] if ranked else one.choose_column() for one in (bandit, *others)]
+        assert len(set(chosen)) == 1
+        for one in (bandit, *others):
+            if ranked:
+                one.play_column(chosen[0])
+            if step % 5 != 4:
+                one.reward_column(chosen[0], value)
+        assert len({one.state_hash() for one in (bandit, *others)}) == 1
+
+
+def test_choices_without_some_arms_have_the_law_of_the_policy() -> None:
+    """The probability that this fails by chance is 1e-4; the seeds are fixed."""
+    bandit = grown("ts")
+    left = np.array([column for column in range(len(ARMS)) if column not in (2, 7)])
+    expected = bandit.exact_probabilities(among=left)
+    assert expected is not None
+    counts: Counter[int] = Counter()
+    for seed in range(600):
+        bandit._signed_seed = seed
+        counts[bandit._choose_among(left, bandit.step + 1, None)] += 1
+    assert set(counts) <= set(left.tolist())
+    chosen, often = np.array([counts[column] for column in left]), expected.probabilities * 600 >= 5.0
+    often[np.argmin(expected.probabilities)] = False  # rare choices are counted together, at least one
+    observed = [*chosen[often], chosen[~often].sum()]
+    wanted = 600 * np.array([*expected.probabilities[often], expected.probabilities[~often].sum()])
+    assert stats.chisquare(observed, wanted).pvalue > 1e-4
+
+
+def test_blocks_use_the_tree_and_a_tree_that_is_built_in_advance_is_the_same() -> None:
+    one, other = grown("ts"), grown("ts")
+    columns = choose_columns(one, 10)
+    assert columns == [other.choose_column() for _ in range(10)]
+    for column in columns:
+        one.reward_column(column, 1.0)
+    one.build_tree()
+    other = Bandit.from_json(one.to_json())
+    assert [one.choose_column() for _ in range(5)] == [other.choose_column() for _ in range(5)]
+
+
+def test_another_policy_places_the_cells_again_and_a_change_in_bulk_computes_all() -> None:
+    bandit = grown("ts")
+    swapped = bandit.swapped("ots", [(column, 1.0, 1) for column in range(5)])
+    assert "cells" not in json.loads(swapped.to_json())
+    warm = bandit.swapped("ots", ())
+    warm.reward_columns([(column, 1.0, 1) for column in range(5)])
+    adopted = bandit.adopting(warm)
+    assert adopted is not None
+    assert [adopted.choose() for _ in range(10)] == [swapped.choose() for _ in range(10)]
+    before = bandit.copy()
+    bandit.reward_columns([(column, 1.0, 1) for column in range(5)])
+    for column in range(5):
+        before.reward_column(column, 1.0, 1)
+    assert bandit.choose() == before.choose()
+
+
+@pytest.mark.parametrize("cells", [[], [0.0] * 32, [1.0, "inf"] + [float(-i) for i in range(30)]])
+def test_damaged_cells_are_refused(cells: list[float]) -> None:
+    content = json.loads(grown("ts", 3).to_json())
+    del content["checksum"], content["format"], content["version"]
+    with pytest.raises(ValueError, match="cells must be the numbers of a tree"):
+        Bandit.from_json(serialization.write({**content, "cells": cells}))

@@ -1,0 +1,231 @@
+"""The draw tree: its choices have the law of drawing all arms, and it is a function of the state, step and cells."""
+
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import dynabandit as db
+from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import not_empty
+from dynabandit.core.streams import stream
+from dynabandit.policies import POLICIES as ALL_POLICIES, draw_tree
+from dynabandit.policies.base import CONSTANT, PolicyFunctions, PolicyState, Reward, Step, new_state
+from dynabandit.policies.draw_cells import BOUNDARIES, BOUNDARY, CELLS, EXCESS, LEVELS, SAVED, is_placed
+from dynabandit.policies.draw_tree import (
+    EXPIRY,
+    FAMILY,
+    HEAD_ROWS,
+    NEW,
+    make_bring_up_to_date,
+    make_choose_in_tree,
+    mark_all,
+    mark_arm,
+    new_draw_trees,
+    sum_of,
+    uses_draw_tree,
+)
+from interpreted import interpreted
+from oracles.largest_draw import probabilities
+
+ALPHA = 1e-6  # the probability that a correct law fails its test, over random seeds
+NOTHING = np.zeros(0)
+POLICIES = ["ts", "ots", "dts", "aff-ts", "aff-ots", "mix-ts"]
+
+
+class Many:
+    """A policy with a draw tree, played by hand, interpreted."""
+
+    def __init__(self, name: str, arms: int, seed: int = 1, **parameters: Any) -> None:
+        self.policy, self.arms = db.policy(name, **parameters), arms
+        self.functions, self.params = self.policy.functions, self.policy.params(arms)
+        self.state = new_state(self.policy, arms, self.params)
+        self.tree, self.scratch = new_draw_trees(1, arms)[0], np.full((5, arms), np.nan)
+        self.number, self.rng = 0, np.random.default_rng(seed)
+        self.means = self.rng.uniform(0.1, 0.9, arms)
+
+    def step(self, replication: int = 0, number: int | None = None) -> Step:
+        number = self.number + 1 if number is None else number
+        common = self.functions.common(self.state, number, self.params)
+        return Step(number, self.arms, common, NOTHING, NOTHING, stream(1, replication))
+
+    def choose(self, replication: int = 0) -> int:
+        step = self.step(replication)
+        return make_choose_in_tree(self.functions)(self.tree, self.state, step, self.params, self.scratch)
+
+    def play(self, arm: int) -> None:
+        self.number += 1
+        self.state.last_played[arm] = self.number
+        value = float(self.rng.random() < self.means[arm])
+        self.functions.learn(self.state, arm, Reward(value, self.number, self.number), self.params)
+        mark_arm(self.tree, arm, self.arms)
+
+    def counts(self, draws: int) -> np.ndarray:
+        return np.bincount([self.choose(replication) for replication in range(draws)], minlength=self.arms)
+
+    def shapes(self) -> np.ndarray:
+        posterior, step = self.functions.posterior, self.step()
+        assert posterior is not None
+        return np.array([not_empty(posterior(self.state, arm, step, self.params)) for arm in range(self.arms)]).T
+
+    def up_to_date(self) -> np.ndarray:
+        make_bring_up_to_date(self.functions)(self.tree, self.state, self.step(), self.params)
+        return self.tree[HEAD_ROWS:].copy()
+
+
+def assert_law(counts: np.ndarray, expected: np.ndarray) -> None:
+    """Chi-square test; arms with few expected choices are put together."""
+    order = np.argsort(expected)
+    rare = order[np.cumsum(expected[order]) * counts.sum() < 5.0]
+    groups = [*([rare] if len(rare) else []), *([arm] for arm in np.setdiff1d(order, rare))]
+    seen, hoped = (np.array([of[group].sum() for group in groups]) for of in (counts, expected))
+    assert stats.chisquare(seen, hoped / hoped.sum() * seen.sum()).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("all_played", [True, False], ids=["all played", "some new"])
+@pytest.mark.parametrize("name", POLICIES)
+def test_choices_have_the_law_of_drawing_all_arms(name: str, all_played: bool) -> None:
+    many = Many(name, arms=11)
+    for arm in many.rng.integers(11 if all_played else 7, size=60):
+        many.play(int(arm))
+    many.choose()
+    for _ in range(30):  # while one arm is played, the masses of the others stay as they are
+        many.play(0)
+    assert bool(sum_of(many.tree, NEW) == 0.0) is all_played
+    assert_law(many.counts(500), probabilities(*many.shapes(), optimistic=many.functions.optimistic))
+
+
+@kernel
+def given(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+    return state.memory[0, arm], state.memory[1, arm]
+
+
+@pytest.mark.parametrize("optimistic", [False, True], ids=["drawn", "optimistic"])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        [(2.0, 2.0)] * 9,
+        [(0.02, 0.03), (0.5, 0.5), (3.0, 1.0), (1.0, 4.0), (0.02, 0.03)],
+        [(5000.0, 5000.0), (5050.0, 4950.0), (5030.0, 4950.0), (1.0, 30.0), (5050.0, 4950.0)],
+        [(1.0, 1.0), (1.0, 1.0)],
+    ],
+    ids=["equal", "small", "large", "two"],
+)
+def test_any_shapes_have_the_law_of_drawing_all_arms(shapes: list[tuple[float, float]], optimistic: bool) -> None:
+    many = Many("dts", arms=len(shapes))
+    many.functions = PolicyFunctions(
+        start=many.functions.start, learn=many.functions.learn, posterior=given, idle_posterior=CONSTANT,
+        optimistic=optimistic,
+    )  # fmt: skip
+    many.state.memory[:] = np.array(shapes).T
+    assert_law(many.counts(100 * len(shapes)), probabilities(*many.shapes(), optimistic=optimistic))
+
+
+def test_masses_of_idle_arms_are_bounds_that_hold_for_their_window() -> None:
+    many = Many("aff-ots", arms=20)
+    for arm in many.rng.integers(20, size=100):
+        many.play(int(arm))
+    stored = many.up_to_date()
+    loose = 0
+    for _ in range(40):
+        many.play(3)
+        fresh = Many("aff-ots", arms=20)
+        fresh.state, fresh.number = many.state, many.number
+        fresh.tree[0, :SAVED] = many.tree[0, :SAVED]
+        with mock.patch.object(draw_tree, "LONGEST_WINDOW", 0):
+            draw_tree.make_bound.cache_clear()
+            now = make_fresh_nodes(fresh)
+        stored = many.up_to_date()
+        masses, exact = (of[:, : CELLS * FAMILY] for of in (stored, now))
+        assert (masses >= exact * (1.0 - 1e-9)).all()
+        loose += int((masses > exact * 1.01).sum())
+    assert loose > 0
+
+
+def make_fresh_nodes(many: Many) -> np.ndarray:
+    """Return the nodes computed by functions that are made anew."""
+    bring = draw_tree.make_bring_up_to_date.__wrapped__
+    write = draw_tree.make_write_arm.__wrapped__
+    with mock.patch.object(draw_tree, "make_write_arm", write):
+        bring(many.functions)(many.tree, many.state, many.step(), many.params)
+    return many.tree[HEAD_ROWS:].copy()
+
+
+@pytest.mark.parametrize("arms", [5, 8, 9, 70])
+@pytest.mark.parametrize("name", ["ts", "aff-ots", "mix-ts"])
+def test_after_many_steps_the_tree_is_the_one_made_from_the_state_and_the_saved_numbers(name: str, arms: int) -> None:
+    many = Many(name, arms)
+    for _ in range(40):
+        for _ in range(3):
+            many.play(many.choose())
+        nodes = many.up_to_date()
+        again = Many(name, arms)
+        again.state, again.number = many.state, many.number
+        again.tree[0, :SAVED] = many.tree[0, :SAVED]
+        assert np.array_equal(again.up_to_date(), nodes)
+        assert [again.choose(i) for i in range(3)] == [many.choose(i) for i in range(3)]
+        many.tree[0, :SAVED] = again.tree[0, :SAVED]
+
+
+def test_no_masses_expire_without_a_play_if_posteriors_are_constant() -> None:
+    many = Many("ts", arms=9)
+    for arm in range(9):
+        many.play(arm)
+    assert np.isinf(many.up_to_date()[:, EXPIRY * FAMILY :]).all()
+    fading = Many("aff-ts", arms=9)
+    for arm in range(9):
+        fading.play(arm)
+    assert np.isfinite(fading.up_to_date()[:, EXPIRY * FAMILY :]).any()
+
+
+def test_cells_are_placed_where_the_largest_draw_is_and_again_if_too_many_arms_are_visited() -> None:
+    many = Many("ts", arms=30)
+    for arm in many.rng.integers(30, size=90):
+        many.play(int(arm))
+    assert not is_placed(many.tree[0])
+    many.choose()
+    first = many.tree[0, BOUNDARY:SAVED].copy()
+    a, b = many.shapes()
+    hazard = -stats.beta.logcdf(1.0 / (1.0 + np.exp(-first[:, np.newaxis])), a, b).sum(axis=1)
+    assert hazard == pytest.approx(LEVELS, rel=0.3)
+    many.tree[0, BOUNDARY:SAVED] = np.linspace(20.0, 10.0, BOUNDARIES)  # no draw is there: all arms are visited
+    mark_all(many.tree)
+    for replication in range(200):
+        many.choose(replication)
+    low, high = many.tree[0, SAVED - 1], many.tree[0, BOUNDARY]
+    assert low < first[-1] < first[0] < high < 20.0
+    assert many.tree[0, EXCESS] < 30.0
+
+
+def test_the_saved_numbers_are_32() -> None:
+    assert (EXCESS, BOUNDARY, SAVED, CELLS, len(LEVELS)) == (0, 1, 32, 32, 31)
+
+
+def test_only_many_arms_and_known_posteriors_use_the_tree() -> None:
+    assert [uses_draw_tree(db.policy("ts").functions, arms) for arms in (1000, 1001)] == [False, True]
+    using = {name for name in ALL_POLICIES if uses_draw_tree(ALL_POLICIES[name].functions, 10**6)}
+    assert using == {*POLICIES, "odts", "aff-dts1", "aff-dts2"}
+
+
+@pytest.mark.parametrize("delay", [None, db.delay("fixed", steps=5)], ids=["at once", "late"])
+@pytest.mark.parametrize("name", ["ots", "mix-ts"])
+def test_a_play_and_a_reward_change_the_tree_as_computing_it_anew_does(name: str, delay: Any) -> None:
+    world = db.environment("case-1", arms=12)
+
+    @kernel
+    def change_all(tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any) -> None:
+        mark_all(tree)
+
+    def simulated() -> np.ndarray:
+        run = db.simulate(name, world, horizon=90, seed=2, delay=delay, keep="arms", threads=1)
+        assert run.arms is not None
+        return run.arms
+
+    with interpreted(), mock.patch.object(draw_tree, "MANY_ARMS", 11):
+        usual = simulated()
+        with mock.patch("dynabandit.simulation.stepper.change_tree", change_all):
+            assert np.array_equal(simulated(), usual)
+        with mock.patch.object(draw_tree, "MANY_ARMS", 12):
+            assert not np.array_equal(simulated(), usual)

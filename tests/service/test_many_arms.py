@@ -1,0 +1,95 @@
+"""What the service does in other threads for bandits with many arms; the tests call few arms many."""
+
+import contextlib
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynabandit.bandit import Bandit, serialization
+from dynabandit.service import loading, snapshots
+from dynabandit.service.decider_contacts import DeciderContacts
+from dynabandit.service.domain import unit_of_work
+from dynabandit.service.http import handlers, responses
+from dynabandit.service.stores import open_store
+from service.domain.shop import Shop
+from service.harness import ARMS, assert_replay_agrees, running, talking
+from trees_of_few_arms import trees_from
+
+
+@pytest.fixture
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "MANY_ARMS", 2)
+    monkeypatch.setattr(handlers, "MANY_ARMS", 2)
+    monkeypatch.setattr(serialization, "MANY_COLUMNS", 2)
+    monkeypatch.setattr(loading, "LARGE_SNAPSHOT", 0)
+    monkeypatch.setattr(loading, "LARGE_TREE", 2)
+    monkeypatch.setattr(responses, "ENCODED_ARMS", 2)
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_large_states_are_saved_loaded_and_shown_by_other_threads(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: dict[str, set[str]] = {}
+
+    def noted(name: str, function: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            threads.setdefault(name, set()).add(threading.current_thread().name.rsplit("_", 1)[0])
+            return function(*arguments)
+
+        return run
+
+    monkeypatch.setattr(snapshots, "SNAPSHOT_EVERY", 10)
+    monkeypatch.setattr(snapshots, "snapshot_of", noted("save", unit_of_work.snapshot_of))
+    monkeypatch.setattr(loading, "read_snapshot", noted("load", unit_of_work.read_snapshot))
+    monkeypatch.setattr(Bandit, "build_tree", noted("build", Bandit.build_tree))
+    with trees_from(2):
+        with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
+            client.create("b", ARMS, "ts", seed=1)
+            assert http.put("/v1/bandits/b", json={"arms": ARMS, "policy": "ts", "seed": 1}).status_code == 200
+            assert http.put("/v1/bandits/c", json={"arms": ["a", "a"]}).status_code == 422
+            for made in client.decide_many("b", 12):
+                client.reward(made.decision, 1)
+            client.change_arm("b", "red", paused=True)
+            assert "red" not in {client.decide("b").arm for _ in range(5)}
+            before = client.state("b")
+            assert [arm.arm for arm in before.arms] == ARMS
+        with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+            client.decide("b")
+            client.change_arm("b", "red", paused=False)
+            assert len({client.decide("b").arm for _ in range(20)}) == 3
+        assert_replay_agrees(sqlite_url)
+    assert threads["save"] == {"dynabandit-encode"}
+    assert threads["load"] == threads["build"] == {"dynabandit-snapshot"}
+
+
+def test_decisions_in_a_tree_are_replayed_from_the_log_and_from_snapshots(sqlite_url: str) -> None:
+    with trees_from(2), contextlib.closing(open_store(sqlite_url)):
+        shop = Shop(sqlite_url, policy="mix-ts")
+        for step in range(12):
+            made = shop.decide(
+                **({"rank": 2} if step % 3 == 0 else {"among": ["red", "blue"]} if step % 5 == 0 else {})
+            )
+            shop.reward(made, float(step % 2))
+            if step == 6:
+                shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+        saved, other = shop.state.state_hash(), unit_of_work.UnitOfWork(shop.store, shop.clock)
+        assert '"cells"' in shop.state.bandit.to_json()
+        assert other.state(shop.number).state_hash() == saved
+        assert [other.state(shop.number).bandit.choose() for _ in range(5)] == [
+            shop.state.bandit.choose() for _ in range(5)
+        ]
+        shop.store.close()
+        assert_replay_agrees(sqlite_url)
+
+
+def test_a_large_bandit_is_encoded_in_parts(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = Shop(sqlite_url, policy="ucb")
+    view = responses.bandit_view(shop.state, DeciderContacts())()
+    whole = msgspec.json.encode(view)
+    for count in (1, 2, 3, 10):
+        monkeypatch.setattr(responses, "ENCODED_ARMS", count)
+        assert msgspec.json.encode(responses.encoded_view(view)) == whole
+    shop.store.close()
