@@ -120,6 +120,7 @@ bench-serve: $(READY)
 	$(BIN)/python benchmarks/service_capacity.py $(SHORT)
 	$(if $(SHORT),,$(BIN)/python benchmarks/decision_service.py)
 	$(if $(SHORT),,$(BIN)/python benchmarks/local_decisions.py)
+	$(if $(SHORT),,$(BIN)/python benchmarks/many_arms.py)
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py

@@ -5,9 +5,11 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numba
 import numpy as np
@@ -72,6 +74,18 @@ def test_a_call_waits_for_compiled_code(fresh: None, monkeypatch: pytest.MonkeyP
         calls(np.full(1, 2.0), 2.0)  # the thread gets a wrong type and fails
         module._thread.wait_for(calls)
     assert calls(np.full(LARGEST_ARGUMENTS + 1 if reason == "size" else 1, 2.0), 2.0) == 4.0
+    assert len(function.signatures) == 1
+
+
+@needs_compiler
+def test_a_thread_that_cannot_start_is_no_error(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Any = compiled(add)
+    calls: Any = interpreted_first(function)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("at shutdown")))
+        assert [calls(np.full(1, 2.0), 2.0) for _ in range(2)] == [4.0, 4.0]
+        patched.setattr(module, "MOST_SECONDS", -1.0)
+        assert (function.signatures, calls(np.full(1, 2.0), 2.0)) == ([], 4.0)
     assert len(function.signatures) == 1
 
 

@@ -111,8 +111,10 @@ class CompilingThread:
             if calls not in self._waiting and not calls.compiled:
                 self._waiting.append(calls)
             if self._thread is None and self._waiting and not self._stopped:
-                self._thread = threading.Thread(target=self._run, name="dynabandit-compiling", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="dynabandit-compiling", daemon=True)
+                with suppress(RuntimeError):  # the interpreter is about to exit, or there are no threads
+                    thread.start()
+                    self._thread = thread
 
     def wait_for(self, calls: FirstCalls) -> None:
         """Wait until a function is compiled if it is in the list."""

@@ -171,7 +171,7 @@ RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  #
 RECOMMENDED_WITH_FEATURES = "mix-lin-ucb"
 
 
-def resolved(name: Any, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> Any:
+def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> str | Policy:
     """Return the recommended policy for such rewards in place of ``"auto"``; everything else is returned unchanged.
 
     `contextual` is true if decisions have features.
@@ -287,6 +287,9 @@ def policy(name: str | Policy | type[Policy], /, **parameters: Any) -> Policy:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with a policy's name, not with {name!r}")
         return name
-    kind = name if isinstance(name, type) and issubclass(name, Policy) else policy_class(resolved(name))
+    if isinstance(name, type) and issubclass(name, Policy):
+        kind = name
+    else:
+        kind = policy_class(resolved(name) if isinstance(name, str) else name)
     check_parameter_names(f"policy {kind.name!r}", parameters, [field.name for field in fields(kind)])
     return kind(**parameters)

@@ -37,7 +37,7 @@ STYLES = {
     "d-ucb": Style("#762EA8", "dot", "x", filled=False),
     "sw-ucb": Style("#959E59", "dashdot", "pentagon", filled=False),
     "dts": Style("#999933", "dash", "hexagon", filled=False),
-    "aff-dts1": Style("#999933", "solid", "hexagon"),
+    "aff-dts1": Style("#B4552D", "solid", "hexagon"),
     "aff-dts2": Style("#44AA99", "solid", "star"),
     "mix-ts": Style("#D6336C", "solid", "pentagon"),
     "uniform": Style(GREY, "dot", "circle", filled=False),

@@ -242,7 +242,7 @@ class Ready(Struct):
     status: Literal["live", "ready"]
 
 
-class ArmState(Struct):
+class ArmState(Struct, gc=False):
     """What a bandit has learned about an arm; `mean` is null before the first reward.
 
     What the policy does not know of a single arm, such as its mean in any context, is null.

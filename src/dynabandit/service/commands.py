@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import math
 import os
 import re
@@ -109,6 +110,8 @@ def serve(
         opened.rollback()
         structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()  # what was imported: all threads wait while the collector looks through everything that it knows
     service = Service(
         opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target, allowed_origins=origins
     )
