@@ -15,12 +15,20 @@ from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.streams import stream
 from dynabandit.policies import POLICIES as ALL_POLICIES, draw_tree
 from dynabandit.policies.base import CONSTANT, PolicyFunctions, PolicyState, Reward, Step, new_state
-from dynabandit.policies.draw_cells import BOUNDARIES, BOUNDARY, CELLS, EXCESS, LEVELS, SAVED, is_placed
-from dynabandit.policies.draw_tree import (
+from dynabandit.policies.draw_cells import (
+    BOUNDARIES,
+    BOUNDARY,
+    CELLS,
+    EXCESS,
     EXPIRY,
     FAMILY,
     HEAD_ROWS,
+    LEVELS,
     NEW,
+    SAVED,
+    is_placed,
+)
+from dynabandit.policies.draw_tree import (
     make_bring_up_to_date,
     make_choose_in_tree,
     mark_all,
