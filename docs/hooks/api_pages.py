@@ -75,6 +75,8 @@ CONSTANTS = {
     "POLICIES": "The policies that do not decide by features, by name.",
     "REWARD_LAWS": "The reward laws, by name.",
 }
+FIRST = ("create", "choose", "decide", "decide_many", "reward", "reward_many", "rank")  # methods
+SIGNATURE = "```{{ .python .no-copy }}\n{}\n```"
 NAME = re.compile(r"(?<![`\w])`([\w.]+)`(?!`)")
 GUIDE = re.compile(r"docs/([\w-]+)\.md")
 THOSE_OF = re.compile(r"(?:those of|see) `(\w+)`")
@@ -195,11 +197,11 @@ class _Writer:
         parts = []
         if documented or (inspect.isfunction(maker) and maker.__module__ == kind.__module__ and not listed_only(kind)):
             given = constructor(kind, listed)
-            parts.append(f"```python\n{signature(path, given)}\n```")
+            parts.append(SIGNATURE.format(signature(path, given)))
         parts += self.body(found, given, kind)
         shown = [item for item in listed if item.name not in described(documented)[0]]
         parts += [self.table("Attributes", shown)] if shown else []
-        for name, method in methods(kind).items():
+        for name, method in sorted(methods(kind).items(), key=_order):
             parts.append(f"### `{name}` {{ #{anchor}.{name} }}")
             parts += self.of_function(name, method, getattr(kind, name))
         return parts
@@ -207,7 +209,7 @@ class _Writer:
     def of_function(self, path: str, function: Any, documented: Any = None) -> list[str]:
         given, result = parameters(inspect.unwrap(function)), returned(function)
         is_async = "async " if inspect.iscoroutinefunction(function) else ""
-        code = f"```python\n{is_async}{signature(path, given, result)}\n```"
+        code = SIGNATURE.format(is_async + signature(path, given, result))
         return [code, *self.body(sections(documented or function), given, function, result)]
 
     def body(self, found: dict[str, str], given: list[Item], one: Any, result: str = "") -> list[str]:
@@ -255,6 +257,15 @@ class _Writer:
             return found[0]
 
         return GUIDE.sub(_guide, with_math(NAME.sub(link, text)))
+
+
+def _order(method: tuple[str, Any]) -> int:
+    """Return the place of a method: what most users need first, and what the decision service needs last."""
+    name, function = method
+    if name in FIRST:
+        return FIRST.index(name)
+    is_for_columns = "column" in name or any(item.name == "column" for item in parameters(function))
+    return len(FIRST) + is_for_columns
 
 
 def _guide(found: re.Match[str]) -> str:

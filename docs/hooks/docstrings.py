@@ -16,7 +16,7 @@ REPOSITORY = f"https://github.com/dynabandit/dynabandit/blob/v{dynabandit.__vers
 SECTION = re.compile(r"^(\w+)\n-{3,}\n", re.MULTILINE)
 MATH = re.compile(r"^\.\. math::(?: |\n\n    )(.+(?:\n    .+)*)", re.MULTILINE)
 INLINE_MATH = re.compile(r":math:`([^`]+)`")
-WIDTH = 88  # characters of a signature on one line
+WIDTH = 78  # characters of a signature on one line
 
 
 class Item(NamedTuple):
