@@ -46,7 +46,7 @@ TOPICS = {
     "simulation": Topic("Simulation", ("simulate", "compare", "Simulation", "estimation", "Estimation")),
     "results": Topic("Results", ("Results", "Run")),
     "bandit": Topic("Bandit", ("Bandit",)),
-    "client": Topic("Client", ("Client", "ServiceError"), introduction="A guide is in [decision service](../service.md)."),
+    "client": Topic("Client", ("Client", "ServiceError"), "", "A guide is in [decision service](../service.md)."),
     "async-client": Topic("AsyncClient", ("AsyncClient",)),
     "local-decider": Topic("LocalDecider", ("LocalDecider",)),
     "client-types": Topic("What the clients return", (), "service.api_types"),
@@ -65,6 +65,10 @@ TOPICS = {
     "checks": Topic("Checks", (), "checks"),
     "integrations": Topic("Integrations", (), "integrations", "A guide is in [integrations](../integrations.md)."),
 }  # fmt: skip
+INTRODUCTION = (
+    "All public names, after `import dynabandit as db`. The pages are generated from the docstrings, which `help` also "
+    "shows. Each [policy](../policies/index.md) and each [environment](../environments/index.md) has a page of its own."
+)
 CONSTANTS = {
     "AUTO": "The name that stands for the recommended policy.",
     "CONTEXTUAL_ENVIRONMENTS": "The environments with features, by name.",
@@ -119,9 +123,10 @@ def client_types() -> list[type]:
     found: dict[str, type] = {}
     while waiting:
         for name in re.findall(r"\w+", waiting.pop(0)):
-            if isinstance(known.get(name), type) and known[name].__module__.startswith("dynabandit") and name not in found:
-                found[name] = known[name]
-                waiting += [item.kind for item in fields(known[name])]
+            kind = known.get(name)
+            if isinstance(kind, type) and kind.__module__.startswith("dynabandit") and name not in found:
+                found[name] = kind
+                waiting += [item.kind for item in fields(kind)]
     return list(found.values())
 
 
@@ -154,17 +159,11 @@ def on_files(files: Any, config: Any) -> Any:
 
 def index(known: dict[str, list[Entry]], links: dict[str, str]) -> str:
     """Return the page that lists all public names."""
-    parts = [
-        "# Python API",
-        "All public names, after `import dynabandit as db`. The pages are generated from the docstrings, which `help(...)` "
-        "also shows. Each [policy](../policies/index.md) and each [environment](../environments/index.md) has a page of "
-        "its own.",
-    ]
+    parts = ["# Python API", INTRODUCTION]
     for name, found in known.items():
-        rows = [
-            f"| [`{one.path}`]({name}.md#{one.anchor}) | {_Writer(links, one).summary()} |" for one in found
-        ]
-        parts.append("\n".join([f"## [{TOPICS[name].title}]({name}.md)", "", "| name | description |", "|---|---|", *rows]))
+        rows = [f"| [`{one.path}`]({name}.md#{one.anchor}) | {_Writer(links, one).summary()} |" for one in found]
+        parts.append(f"## [{TOPICS[name].title}]({name}.md)")
+        parts.append("\n".join(["| name | description |", "|---|---|", *rows]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -216,7 +215,8 @@ class _Writer:
         """Return the description, the parameters, the result, the equations, the example and the source."""
         texts, after = described(found.get("Parameters", ""))
         for name in THOSE_OF.findall(found["Summary"] + after):
-            other = getattr(dynabandit, name, None) or getattr(inspect.getmodule(one), name, None)
+            places = (self.entry.value, inspect.getmodule(one), dynabandit)
+            other = next((getattr(place, name) for place in places if hasattr(place, name)), None)
             texts = {**(described(sections(other).get("Parameters", ""))[0] if other else {}), **texts}
         own = {item.name.lstrip("*") for item in given}
         items = [item._replace(text=texts[key]) for item in given if (key := item.name.lstrip("*")) in texts]

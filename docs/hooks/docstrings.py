@@ -35,9 +35,9 @@ def sections(one: Any) -> dict[str, str]:
 
 
 def described(section: str) -> tuple[dict[str, str], str]:
-    """Return the descriptions by name in a section such as Parameters, and the text that follows them.
+    r"""Return the descriptions by name in a section such as Parameters, and the text that follows them.
 
-    >>> described("a, b\\n    Two numbers.\\n\\nMore text.")
+    >>> described("a, b\n    Two numbers.\n\nMore text.")
     ({'a': 'Two numbers.', 'b': 'Two numbers.'}, 'More text.')
     """
     found: dict[str, str] = {}
@@ -136,21 +136,29 @@ def own_classes(kind: type) -> list[type]:
 
 
 def fields(kind: type) -> Iterator[Item]:
-    """Yield the public fields of a class with the texts below them, and its properties."""
+    """Yield the public fields of a class with the texts below or behind them, and its properties."""
     found: dict[str, Item] = {}
     for owner in reversed(own_classes(kind)):
-        body = definition(owner).body
-        for node, below in zip(body, [*body[1:], None], strict=True):
-            if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
-                continue
-            text, name = _text(below), node.target.id
-            if not name.startswith("_") and not ast.unparse(node.annotation).startswith("ClassVar"):
-                found[name] = Item(name, _kind(node.annotation), "", text or (found[name].text if name in found else ""))
+        for item in _own_fields(owner):
+            inherited = found[item.name].text if item.name in found else ""
+            found[item.name] = item._replace(text=item.text or inherited)
         for name, value in vars(owner).items():
             if isinstance(value, (property, functools.cached_property)) and not name.startswith("_"):
                 getter = value.fget if isinstance(value, property) else value.func
                 found[name] = Item(name, returned(getter), "", inspect.getdoc(getattr(kind, name)) or "")
     yield from found.values()
+
+
+def _own_fields(kind: type) -> Iterator[Item]:
+    lines, body = inspect.getsource(kind).splitlines(), definition(kind).body
+    for node, below in zip(body, [*body[1:], None], strict=True):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        written, name = ast.unparse(node.annotation), node.target.id
+        if not name.startswith("_") and not written.startswith("ClassVar"):
+            last = [line for line in lines[node.lineno - 1 : node.end_lineno] if "  # " in line]
+            comment = last[-1].partition("  # ")[2] if last else ""
+            yield Item(name, _kind(node.annotation), "", _text(below) or comment)
 
 
 def _text(node: ast.stmt | None) -> str:
