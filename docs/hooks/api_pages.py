@@ -82,8 +82,8 @@ CONSTANTS = {
 FIRST = ("create", "choose", "decide", "decide_many", "reward", "reward_many", "rank")  # methods
 SIGNATURE = "```{{ .python .no-copy }}\n{}\n```"
 NAME = re.compile(r"(?<![`\w])`([\w.]+)`(?!`)")
-GUIDE = re.compile(r"docs/([\w-]+)\.md")
-THOSE_OF = re.compile(r"(?:those of|see) `(\w+)`")
+GUIDE = re.compile(r"`?(docs/([\w-]+)\.md)`?")
+THOSE_OF = re.compile(r"(?:those of|see)\s+`(\w+)`")
 
 
 class Entry(NamedTuple):
@@ -197,9 +197,9 @@ class _Writer:
         if documented or (inspect.isfunction(maker) and maker.__module__ == kind.__module__ and not listed_only(kind)):
             given = constructor(kind, listed)
             parts.append(SIGNATURE.format(signature(path, given)))
-        parts += self.body(found, given, kind)
+        *body, source = self.body(found, given, kind)
         shown = [item for item in listed if item.name not in described(documented)[0]]
-        parts += [self.table("Attributes", shown)] if shown else []
+        parts += [*body, self.table("Attributes", shown) if shown else "", source]
         for name, method in sorted(methods(kind).items(), key=_order):
             parts.append(f"### `{name}` {{ #{anchor}.{name} }}")
             parts += self.of_function(name, method, getattr(kind, name))
@@ -228,8 +228,7 @@ class _Writer:
                 rows = [f"- `{name}`: {self.linked(text, own)}" for name, text in described(found[title])[0].items()]
                 parts.append(f"**{title}**\n\n" + "\n".join(" ".join(row.split()) for row in rows))
         if result and "Returns" not in found and "Yields" not in found:
-            linked = [f"[`{name}`]({self.links[name]})" for name in re.findall(r"\w+", result) if name in self.links]
-            parts.append(f"**Returns** `{result}`" + (f" (see {', '.join(linked)})" if linked else ""))
+            parts.append(f"**Returns** {self.kind(result)}")
         if notes := found.get("Notes"):
             parts.append(self.linked(notes, own))
         if example := found.get("Examples"):
@@ -239,12 +238,18 @@ class _Writer:
         return [*parts, f"[Source code]({source_link(one)}){{ .source }}"]
 
     def table(self, title: str, items: list[Item], own: set[str] = frozenset()) -> str:  # type: ignore[assignment]
-        rows = [f"**{title}**\n", "| name | type | description |", "|---|---|---|"]
+        """Return a table; without any description it has two columns."""
+        columns = 3 if any(item.text for item in items) else 2
+        rows = [["name", "type", "description"], ["---"] * 3]
         for item in items:
             text = " ".join(self.linked(item.text, own).split()).replace("|", "&#124;")
-            kind = f"`{item.kind}`" if item.kind else ""
-            rows.append(f"| `{item.name}` | {kind} | {text} |")
-        return "\n".join(rows)
+            rows.append([f"`{item.name}`", self.kind(item.kind), text])
+        return f"**{title}**\n\n" + "\n".join(f"| {' | '.join(row[:columns])} |" for row in rows)
+
+    def kind(self, kind: str) -> str:
+        """Return a type, linked to the first public class in it."""
+        known = [self.links[name] for name in re.findall(r"\w+", kind) if name in self.links and name[0].isupper()]
+        return (f"[`{kind}`]({known[0]})" if known else f"`{kind}`") if kind else ""
 
     def linked(self, text: str, own: set[str] = frozenset()) -> str:  # type: ignore[assignment]
         """Link public names, unless they are parameters, and the guides."""
@@ -269,7 +274,7 @@ def _order(method: tuple[str, Any]) -> int:
 
 
 def _guide(found: re.Match[str]) -> str:
-    return f"[{found[1]}](../{found[1]}.md)" if (ROOT / found[0]).exists() else found[0]
+    return f"[{found[2]}](../{found[2]}.md)" if (ROOT / found[1]).exists() else found[0]
 
 
 def listed_only(kind: type) -> bool:

@@ -61,16 +61,20 @@ def with_math(text: str) -> str:
 
 def source_link(one: Any) -> str:
     """Return the address of the source code of a class or function."""
-    one = inspect.unwrap(one)
-    path = Path(inspect.getsourcefile(one) or "").relative_to(ROOT).as_posix()
-    lines, first = inspect.getsourcelines(one)
+    path = Path(inspect.getsourcefile(inspect.unwrap(one)) or "").relative_to(ROOT).as_posix()
+    lines, first = _source(one)
     return f"{REPOSITORY}/{path}#L{first}-L{first + len(lines) - 1}"
+
+
+@functools.cache
+def _source(one: Any) -> tuple[list[str], int]:
+    return inspect.getsourcelines(inspect.unwrap(one))
 
 
 @functools.cache
 def definition(one: Any) -> Any:
     """Return the definition of a class or function in the source code."""
-    return ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(one)))).body[0]
+    return ast.parse(textwrap.dedent("".join(_source(one)[0]))).body[0]
 
 
 def parameters(function: Any) -> list[Item]:
@@ -150,14 +154,14 @@ def fields(kind: type) -> Iterator[Item]:
 
 
 def _own_fields(kind: type) -> Iterator[Item]:
-    lines, body = inspect.getsource(kind).splitlines(), definition(kind).body
+    lines, body = _source(kind)[0], definition(kind).body
     for node, below in zip(body, [*body[1:], None], strict=True):
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
         written, name = ast.unparse(node.annotation), node.target.id
         if not name.startswith("_") and not written.startswith("ClassVar"):
             last = [line for line in lines[node.lineno - 1 : node.end_lineno] if "  # " in line]
-            comment = last[-1].partition("  # ")[2] if last else ""
+            comment = last[-1].partition("  # ")[2].strip() if last else ""
             yield Item(name, _kind(node.annotation), "", _text(below) or comment)
 
 
