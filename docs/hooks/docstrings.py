@@ -172,11 +172,12 @@ def _text(node: ast.stmt | None) -> str:
 
 
 def methods(kind: type) -> dict[str, Any]:
-    """Return the public methods of a class that have a docstring, those of the class first, without wrappers."""
+    """Return the public methods of a class that have a docstring, those of the class first; kernels are not methods."""
     found: dict[str, Any] = {}
     for owner in own_classes(kind):
         for name, value in vars(owner).items():
             function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
-            if inspect.isfunction(function) and not name.startswith("_") and inspect.getdoc(getattr(kind, name)):
+            is_method = inspect.isfunction(function) and function.__qualname__ == f"{owner.__qualname__}.{name}"
+            if is_method and not name.startswith("_") and inspect.getdoc(getattr(kind, name)):
                 found.setdefault(name, function)
     return found

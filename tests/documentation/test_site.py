@@ -134,7 +134,7 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
             assert f'#{name}">' in pages["index"], name
 
 
-@pytest.mark.parametrize(("page", "subject"), DESCRIBED, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize(("page", "subject"), DESCRIBED, ids=lambda one: getattr(one, "__name__", one))
 def test_the_reference_describes_all_parameters(site: Path, page: str, subject: Any) -> None:
     text = (site / "api" / f"{page}.html").read_text(encoding="utf-8")
     for part in re.split(r"(?=<h[23] )", text)[1:]:
