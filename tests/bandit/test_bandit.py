@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from dynabandit import Bandit
+from dynabandit.bandit import serialization
 from dynabandit.bandit.decision_making import TABLE_HORIZON
 from dynabandit.bandit.serialization import VERSION, checksum as _checksum
 from dynabandit.core.compilation import compiled
@@ -612,3 +613,37 @@ def test_a_play_that_does_not_count_for_shares_leaves_the_maximum_share_to_other
     assert "a" in {bandit.choose() for _ in range(5)}
     assert "a" not in {counted.choose() for _ in range(5)}
     assert bandit.arms["a"].plays > 5
+
+
+def test_many_columns_are_saved_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    bandit = Bandit("ucb", arms=["a", "b", "c"], seed=1)
+    for _ in range(5):
+        bandit.reward(bandit.choose(), 1)
+    bandit.choose()
+    bandit.pause_arm("b")
+    bandit.remove_arm("a")
+    bandit.add_arm("a")
+    lists = bandit.to_json()
+    monkeypatch.setattr(serialization, "MANY_COLUMNS", 3)
+    text = bandit.to_json()
+    assert isinstance(json.loads(text)["memory"], dict)
+    for again in (Bandit.from_json(text), Bandit.from_json(lists)):
+        assert again.state_hash() == bandit.state_hash()
+        one = bandit.copy()
+        assert [again.choose() for _ in range(5)] == [one.choose() for _ in range(5)]
+    content = json.loads(text)
+    arms, memory = content["arms"], content["memory"]
+    other = serialization.bytes_to_json(np.array([9, 0, 0, 0]))
+    for damage in (
+        {"memory": {**memory, "type": "int64"}},
+        {"memory": {**memory, "bytes": "AAAA"}},
+        {"memory": {**memory, "shape": [9, 4]}},
+        {"memory": serialization.bytes_to_json(np.full(memory["shape"], np.nan))},
+        {"arms": {**arms, "plays": other}},
+        {"arms": {**arms, "names": ["a", "b", "c"]}},
+        {"arms": {**arms, "names": ["a", "b", "b", "b"]}},
+        {"arms": {**arms, "names": ["a", "b", "c", ""]}},
+    ):
+        state = {key: value for key, value in content.items() if key not in ("format", "version", "checksum")}
+        with pytest.raises(ValueError, match="cannot be read"):
+            Bandit.from_json(serialization.write({**state, **damage}))

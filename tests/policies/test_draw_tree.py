@@ -1,5 +1,6 @@
 """The draw tree: its choices have the law of drawing all arms, and it is a function of the state, step and cells."""
 
+import math
 from typing import Any
 from unittest import mock
 
@@ -10,15 +11,24 @@ from scipy import stats
 import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import not_empty
+from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.streams import stream
 from dynabandit.policies import POLICIES as ALL_POLICIES, draw_tree
 from dynabandit.policies.base import CONSTANT, PolicyFunctions, PolicyState, Reward, Step, new_state
-from dynabandit.policies.draw_cells import BOUNDARIES, BOUNDARY, CELLS, EXCESS, LEVELS, SAVED, is_placed
-from dynabandit.policies.draw_tree import (
+from dynabandit.policies.draw_cells import (
+    BOUNDARIES,
+    BOUNDARY,
+    CELLS,
+    EXCESS,
     EXPIRY,
     FAMILY,
     HEAD_ROWS,
+    LEVELS,
     NEW,
+    SAVED,
+    is_placed,
+)
+from dynabandit.policies.draw_tree import (
     make_bring_up_to_date,
     make_choose_in_tree,
     mark_all,
@@ -94,7 +104,10 @@ def test_choices_have_the_law_of_drawing_all_arms(name: str, all_played: bool) -
     for _ in range(30):  # while one arm is played, the masses of the others stay as they are
         many.play(0)
     assert bool(sum_of(many.tree, NEW) == 0.0) is all_played
-    assert_law(many.counts(500), probabilities(*many.shapes(), optimistic=many.functions.optimistic))
+    expected = probabilities(*many.shapes(), optimistic=many.functions.optimistic)
+    with mock.patch.object(draw_tree, "LARGEST_SHIFT", 100.0):  # long windows, whose masses are far too large
+        mark_all(many.tree)
+        assert_law(many.counts(500), expected)
 
 
 @kernel
@@ -120,7 +133,12 @@ def test_any_shapes_have_the_law_of_drawing_all_arms(shapes: list[tuple[float, f
         optimistic=optimistic,
     )  # fmt: skip
     many.state.memory[:] = np.array(shapes).T
-    assert_law(many.counts(100 * len(shapes)), probabilities(*many.shapes(), optimistic=optimistic))
+    expected = probabilities(*many.shapes(), optimistic=optimistic)
+    assert_law(many.counts(50 * len(shapes)), expected)
+    many.tree[0, BOUNDARY:SAVED] = np.linspace(600.0, 500.0, BOUNDARIES)  # all draws are in the last cell
+    mark_all(many.tree)
+    with mock.patch.object(draw_tree, "EXCESS_PER_ARM", math.inf):
+        assert_law(many.counts(50 * len(shapes)), expected)
 
 
 def test_masses_of_idle_arms_are_bounds_that_hold_for_their_window() -> None:
@@ -229,3 +247,13 @@ def test_a_play_and_a_reward_change_the_tree_as_computing_it_anew_does(name: str
             assert np.array_equal(simulated(), usual)
         with mock.patch.object(draw_tree, "MANY_ARMS", 12):
             assert not np.array_equal(simulated(), usual)
+
+
+def test_compiled_code_makes_the_same_choices() -> None:
+    world = db.environment("case-1", arms=12)
+    with mock.patch.object(draw_tree, "MANY_ARMS", 11):
+        with waiting_for_compiled_code():
+            compiled = db.simulate("mix-ts", world, horizon=150, seed=2, keep="arms", threads=1).arms
+        with interpreted():
+            plain = db.simulate("mix-ts", world, horizon=150, seed=2, keep="arms", threads=1).arms
+    assert np.array_equal(np.asarray(compiled), np.asarray(plain))

@@ -47,7 +47,7 @@ def test_requests_of_one_commit_see_the_effects_of_each_other(sqlite_url: str) -
 
 @pytest.mark.promise(85)
 def test_snapshots_are_saved_and_of_old_ones_the_hash_is_kept(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynabandit.service.writer.SNAPSHOT_EVERY", 50)
+    monkeypatch.setattr("dynabandit.service.snapshots.SNAPSHOT_EVERY", 50)
     with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         client.create("b", ARMS)
         for _ in range(6):

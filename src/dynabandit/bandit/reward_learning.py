@@ -173,6 +173,8 @@ class RewardLearning:
         each reward as of the latest decision before it in this order, and not as of now: by then, nearly all would be
         old.
         """
+        if len(rewards) == 0:
+            return
         columns = np.array([one[0] for one in rewards], dtype=np.int64)
         values = np.array([one[1] for one in rewards], dtype=np.float64)
         self._rewards.check_all(values)
@@ -189,7 +191,7 @@ class RewardLearning:
         state = PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, self._models)
         learn_many = compiled.learn_many(self._policy.functions)
         arrived_at = np.full(len(columns), self._step)
-        if self._models is not None and len(columns) > 0:
+        if self._models is not None:
             known = [self._known_step(one[0], one[2]) for one in rewards]
             arrived_at = np.maximum.accumulate([self._latest_learned, *known])[1:]
             self._latest_learned = int(arrived_at[-1])

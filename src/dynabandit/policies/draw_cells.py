@@ -29,6 +29,23 @@ FILLED = SAVED  # whether the rest of the tree was computed
 POINTS = FILLED + 1  # what `core.beta_cells.write_points` writes
 
 
+# The nodes of a tree, see `policies.draw_tree`
+FAMILY = 8
+NEW, EXPIRY = CELLS, CELLS + 1  # the fields after the masses: how many arms are new, and when the first mass expires
+FIELDS = CELLS + 2
+HEAD_ROWS = 3  # the cells; numbers of one computation; the column of a new arm
+
+
+@kernel
+def first_leaf_of(arms: int) -> int:
+    """Return the first family of the last level."""
+    families, first = 1, 0
+    while families * FAMILY < arms:
+        first += families
+        families *= FAMILY
+    return first
+
+
 @kernel
 def is_placed(head: np.ndarray) -> bool:
     """Whether boundaries were placed: they are different numbers then."""

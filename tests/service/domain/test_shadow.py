@@ -142,7 +142,7 @@ def test_a_shadow_changes_no_decision(make_shop: Any, shadow: str | None) -> Non
         set_shadow(shop, shadow)
     shop.learn(30)
     chosen = "".join(str(one.arm) for one in shop.store.log(shop.number, kinds=("decision",)))
-    assert chosen == "21212220200001020122122211022122210112202221220220"
+    assert chosen == "21212220200000020122022201022222210202202221222220"
 
 
 @pytest.mark.promise(240)

@@ -28,6 +28,7 @@ class LocalBandit:
         in_blocks: bool = False,
     ) -> None:
         self.bandit = bandit.reseeded(local_seed(bandit.seed, decider, base))
+        self.bandit.build_tree()  # in the thread that got the state, and not at the first decision
         self.base = base
         self._ready: list[int] = []  # the columns of the next decisions, in reverse order
         self._block = 1

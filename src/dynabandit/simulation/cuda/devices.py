@@ -94,4 +94,5 @@ def run_divided(
             raise
     failed = [error for error in errors if error is not None]
     if failed:
-        raise next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
+        error = next((error for error in failed if not isinstance(error, _StoppedError)), failed[0])
+        raise error
