@@ -13,6 +13,7 @@
 # make bench-cluster  measure the overhead of a Dask cluster
 # make screenshots    update the screenshots of the web pages in docs/pictures
 # make docs           build the documentation site in site/
+# make docs-serve     serve the documentation site while you edit it
 # make dist           build the source archive and the wheel in dist/
 # make dist-check     install each extra into an empty virtual environment and try it; needs a package index
 
@@ -23,7 +24,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint lint-and-interpreted unit compiled interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs dist dist-check clean
+.PHONY: setup test lint lint-and-interpreted unit compiled interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
 
 setup: $(READY)
 
@@ -145,6 +146,9 @@ docs: $(READY)
 	$(BIN)/python docs/notebooks/execute.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Documentation: site/index.html"
+
+docs-serve: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 # The wheel is built from the source archive, so a file missing there is missing in both
 dist: $(READY)

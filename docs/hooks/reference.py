@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from docstrings import Item, sections, signature, source_link, with_math
 from mkdocs.structure.files import File
 
 from dynabandit.catalogue import fields_of
@@ -34,18 +35,16 @@ INTRODUCTIONS = {
     "environments": "An environment defines the mean reward of each arm at each step. Each page is generated from the "
     "docstring of the class.",
 }
-SECTION = re.compile(r"^(\w+)\n-{3,}\n", re.MULTILINE)
-MATH = re.compile(r"^\.\. math::(?: |\n\n    )(.+(?:\n    .+)*)", re.MULTILINE)
-INLINE_MATH = re.compile(r":math:`([^`]+)`")
 COST = re.compile(r"^Cost per step: (.+(?:\n.+)*)", re.MULTILINE)
 
 
 def on_config(config: Any) -> Any:
     """Add all pages to the navigation, in the order of the registry."""
-    for entry in config.nav:
-        for title, kind in [("Policies", "policies"), ("Environments", "environments")]:
-            if isinstance(entry, dict) and entry.get(title) == f"{kind}/index.md":
-                entry[title] = [f"{kind}/index.md", *({name: f"{kind}/{name}.md"} for name in KINDS[kind])]
+    for part in config.nav:
+        for entry in part.get("Reference", ()):
+            for title, kind in [("Policies", "policies"), ("Environments", "environments")]:
+                if entry.get(title) == f"{kind}/index.md":
+                    entry[title] = [f"{kind}/index.md", *({name: f"{kind}/{name}.md"} for name in KINDS[kind])]
     return config
 
 
@@ -80,20 +79,17 @@ def page(kind: str, name: str) -> str:
     parts = [f"# `{name}`", linked(found["Summary"]), *picture(kind, name)]
     notes = COST.sub("", found.get("Notes", "")).strip()
     if notes:
-        parts += ["## Equations", MATH.sub(_display, linked(notes))]
-    parts += ["## Parameters", parameters(one)]
-    parts.append(f'Created by `db.{maker}("{name}", ...)`; the class is `db.{kind}.{one.__name__}`.')
+        parts += ["## Equations", linked(notes)]
+    parts += ["## Parameters", call(maker, name, one), parameters(one)]
+    parts.append(
+        f'Created by `db.{maker}("{name}", ...)`; the class is `db.{kind}.{one.__name__}`, a '
+        f"[`{maker.capitalize()}`](../api/{kind}.md#{maker.capitalize()}) ([source code]({source_link(one)}))."
+    )
     if cost := COST.search(found.get("Notes", "")):
         parts += ["## Cost", f"Cost per step: {cost[1]}", *standing(name)]
     parts += ["## Example", f"```pycon\n{found['Examples'].strip()}\n```"]
     parts += ["## References", linked(found["References"])]
     return "\n\n".join(parts) + "\n"
-
-
-def sections(one: type) -> dict[str, str]:
-    """Return the sections of a docstring; the part before the first heading is called Summary."""
-    first, *rest = SECTION.split(inspect.getdoc(one) or "")
-    return {"Summary": first.strip()} | {title: text.strip() for title, text in zip(rest[::2], rest[1::2], strict=True)}
 
 
 def linked(text: str) -> str:
@@ -105,7 +101,7 @@ def linked(text: str) -> str:
     for kind, registry in KINDS.items():
         for name, one in registry.items():
             text = text.replace(f"`{one.__name__}`", f"[`{name}`](../{kind}/{name}.md)")
-    return INLINE_MATH.sub(r"$`\1`$", text)
+    return with_math(text)
 
 
 def picture(kind: str, name: str) -> list[str]:
@@ -114,6 +110,16 @@ def picture(kind: str, name: str) -> list[str]:
     caption = RESTED_CAPTION if issubclass(KINDS[kind][name], RestedEnvironment) else CAPTIONS[kind]
     caption = CONTEXTUAL_CAPTION if name in CONTEXTUAL_ENVIRONMENTS else caption
     return [f"![{name}](../{path})", f"*{caption}*"] if (DOCS / path).exists() else []
+
+
+def call(maker: str, name: str, one: type) -> str:
+    """Return the call that creates a policy or an environment, with all parameters."""
+    given = inspect.signature(one).parameters
+    items = [Item(f'"{name}"', "", "", "")]
+    for field in fields_of(one):
+        default = given[field.name].default
+        items.append(Item(field.name, "", "..." if default is inspect.Parameter.empty else repr(default), ""))
+    return f"```python\n{signature(f'db.{maker}', items).replace(' = ', '=')}\n```"
 
 
 def parameters(one: type) -> str:
@@ -147,7 +153,3 @@ def standing(name: str) -> list[str]:
     if microseconds:
         parts.append(f"{microseconds} microseconds per step with ten arms on one core")
     return [f"On the [leaderboard](../leaderboard.md): {'; '.join(parts)}."]
-
-
-def _display(found: re.Match[str]) -> str:
-    return f"$$\n{' '.join(found[1].split())}\n$$"

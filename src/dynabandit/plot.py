@@ -108,6 +108,11 @@ def boxes(
 
     The arguments are those of `regret`.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
     Examples
     --------
     >>> import dynabandit as db
@@ -126,6 +131,11 @@ def correct(
 
     The arguments are those of `regret`. Only the recorded steps count (``times=`` of `compare`); shares are averaged
     over windows of at least 50 steps and a fiftieth of the horizon.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------
@@ -153,6 +163,11 @@ def paths(
         Which replication, counted from the first one of the simulation.
     axes, width, height, title
         As for `regret`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
 
     Examples
     --------

@@ -1,11 +1,14 @@
 """The site builds without warnings and loads nothing from other hosts."""
 
+import importlib
+import inspect
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,6 +23,12 @@ REGISTRIES: dict[str, Mapping[str, type]] = {
     "environments": {**db.environments.ENVIRONMENTS, **db.environments.CONTEXTUAL_ENVIRONMENTS},
 }
 MAX_PICTURE_BYTES = 35_000
+# Whose parameters must be described; AsyncClient has the docstrings of Client
+DESCRIBED = [
+    ("simulation", db.simulate), ("simulation", db.compare), ("simulation", db.estimation), ("bandit", db.Bandit),
+    ("client", db.Client), ("async-client", db.AsyncClient), ("local-decider", db.LocalDecider),
+    ("results", db.Results), *(("estimators", kind) for kind in vars(db.estimators).values() if inspect.isclass(kind)),
+]  # fmt: skip
 OTHER_HOST = re.compile(r"""<(?:script|link|img|iframe|source)\b[^>]*?(?:src|href)=["']?(?:https?:)?//[^>]*>""")
 
 
@@ -101,3 +110,82 @@ def test_a_page_opens_on_a_phone_without_network_access(site: Path, open_page: A
     assert not visit.errors
     assert all(address.startswith(("file:", "data:")) for address in visit.requests), visit.requests
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+
+
+def public_names() -> list[tuple[str, str, Any]]:
+    """Return the page, the name and the value of every public name."""
+    found = [("", name, getattr(db, name)) for name in db.__all__]
+    for page, _, module in [one for one in found if isinstance(one[2], ModuleType)]:
+        page = module.__name__.rpartition(".")[2]
+        found += [(page, name, getattr(module, name)) for name in module.__all__ if page != "integrations"]
+    for part in db.integrations.__all__:
+        module = importlib.import_module(f"dynabandit.integrations.{part}")
+        found += [("integrations", f"{part}.{name}", getattr(module, name)) for name in module.__all__]
+    return [one for one in found if not isinstance(one[2], ModuleType)]
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html")}
+    own_pages = {kind for registry in REGISTRIES.values() for kind in registry.values()}
+    for page, name, value in public_names():
+        if not (inspect.isclass(value) and value in own_pages):
+            places = [pages[page]] if page else pages.values()
+            assert any(f'id="{name}"' in text for text in places), f"{page} {name}"
+            assert f'#{name}">' in pages["index"], name
+
+
+@pytest.mark.parametrize(("page", "subject"), DESCRIBED, ids=lambda one: getattr(one, "__name__", one))
+def test_the_reference_describes_all_parameters(site: Path, page: str, subject: Any) -> None:
+    text = (site / "api" / f"{page}.html").read_text(encoding="utf-8")
+    for part in re.split(r"(?=<h[23] )", text)[1:]:
+        anchor = re.findall(r'id="([^"]+)"', part)[0]
+        if anchor.split(".")[0] != subject.__name__:
+            continue
+        value = getattr(subject, anchor.partition(".")[2], subject)
+        names = inspect.signature(value).parameters.keys() - {"self"}
+        if len(names) > 1:  # the sentence about a function with one parameter says what it is
+            for name in names:
+                assert re.search(rf"<code>\*{{0,2}}{name}</code>", part), f"{anchor} does not describe {name}"
+        assert "Source code" in part
+
+
+def test_the_reference_has_signatures_links_and_equations(site: Path) -> None:
+    text = (site / "api" / "simulation.html").read_text(encoding="utf-8")
+    assert re.search(r'href="https://github.com/[^"]+/src/dynabandit/simulation/api.py#L\d+-L\d+"', text)
+    signature = re.sub(r"<[^>]+>", "", text[text.index('id="compare"') :])
+    assert "replications: int = 1," in signature
+    assert ") -&gt; dict[str, Simulation]" in signature
+    assert "<mfrac>" in (site / "api" / "estimators.html").read_text(encoding="utf-8")
+    assert "source code</a>" in (site / "policies" / "ucb.html").read_text(encoding="utf-8")
+
+
+def test_the_search_works_from_the_file_system(site: Path, open_page: Any) -> None:
+    visit = open_page((site / "api" / "index.html").as_uri())
+    visit.page.click(".md-search__input")
+    visit.page.keyboard.type("LocalDecider")
+    found = visit.page.wait_for_selector(".md-search-result__link", state="attached")
+    assert "local-decider.html" in found.get_attribute("href")
+    assert not visit.errors
+
+
+COPIED = """page => {
+  const code = document.querySelector(page + " code");
+  code.setAttribute("data-md-copying", "");  // as the copy button does
+  const text = code.innerText;
+  code.removeAttribute("data-md-copying");
+  return text.trimEnd();
+}"""
+
+
+def test_copy_buttons_copy_only_what_one_types(site: Path, open_page: Any) -> None:
+    visit = open_page((site / "api" / "estimators.html").as_uri())
+    assert visit.page.evaluate(COPIED, ".language-pycon").splitlines() == [
+        "from dynabandit.estimators import AdaptiveForgetting",
+        "estimate = AdaptiveForgetting(step_size=0.001)",
+        "for reward in [0] * 200 + [1] * 30:",
+        "    _ = estimate.update(reward)",
+        "round(estimate.mean, 2), round(estimate.forgetting, 2)",
+    ]
+    assert "math" in visit.page.evaluate("getComputedStyle(document.querySelector('math')).fontFamily").split(", ")
+    visit = open_page((site / "cli.html").as_uri())
+    assert visit.page.evaluate(COPIED, ".language-console").startswith("dynabandit ")

@@ -41,6 +41,8 @@ class Bandit(Ranking, RewardLearning):
     the decision is pending (docs/delayed-rewards.md). Idle times are counted in steps, the window of SW-UCB and the
     decay of D-UCB in rewards. Not safe for concurrent threads.
 
+    Methods that take a column are for the decision service: the column of an arm is its place in `names`.
+
     Parameters
     ----------
     policy
@@ -226,10 +228,10 @@ class Bandit(Ranking, RewardLearning):
         /,
         **parameters: Any,
     ) -> "Bandit":
-        """Return a bandit that continues with a policy that has learned (column, reward, decided_at) triples.
+        """Return a bandit that continues with another `policy`, with these `parameters`, that has learned `rewards`.
 
-        If the bandit has features, the fourth element of each is the context; it is encoded by `encoder`, by default
-        with the means and variances so far.
+        Each reward is a triple (column, reward, decided_at). If the bandit has features, a fourth element is the
+        context; it is encoded by `encoder`, by default with the means and variances so far.
         """
         other = self.copy()
         if encoder is not None and other._contexts is not None:
@@ -281,9 +283,14 @@ class Bandit(Ranking, RewardLearning):
             other._learn_vector(0, 0.0, 0, vector, other._arms.played)
 
     def add_arm(self, name: str, features: Mapping[str, Any] | None = None) -> None:
-        """Add an arm without rewards; the name of a removed arm can be used again.
+        """Add an arm without rewards.
 
-        If the arms have features (`arm_features`), so has the new one.
+        Parameters
+        ----------
+        name
+            The name of the arm; that of a removed arm can be used again.
+        features
+            The features of the arm, by name, if the bandit was made with `arm_features`.
         """
         contexts = None if self._contexts is None else self._contexts.with_arm(name, features)
         if contexts is None and features is not None:
@@ -322,7 +329,17 @@ class Bandit(Ranking, RewardLearning):
         return bool(self._arms.paused[self._arms.of(name)])
 
     def limit_arm(self, name: str, min_share: float = 0.0, max_share: float = 1.0) -> None:
-        """Limit the share of the decisions that an arm gets from now on; see `TrafficLimits`."""
+        """Limit the share of the decisions that an arm gets from now on.
+
+        Parameters
+        ----------
+        name
+            The name of the arm.
+        min_share
+            The probability with which the arm is chosen without asking the policy.
+        max_share
+            After n decisions the arm was chosen at most ``ceil(max_share * n)`` times; it takes precedence.
+        """
         limits = self._limits or TrafficLimits(len(self._arms))
         limits.limit(self._arms.of(name), min_share, max_share, self._arms.active)
         self._limits = None if limits.unlimited else limits
@@ -388,7 +405,15 @@ class Bandit(Ranking, RewardLearning):
 
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
-        """Return the bandit that `to_json` wrote; `policy` is needed if it is not in the registry."""
+        """Return the bandit that `to_json` wrote, which continues with the same choices.
+
+        Parameters
+        ----------
+        text
+            What `to_json` returned.
+        policy
+            The policy, which is needed if it is not in the registry.
+        """
         serialization.check_given(policy)
         content = serialization.read(text)
         try:

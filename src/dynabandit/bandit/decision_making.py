@@ -45,14 +45,27 @@ class DecisionMaking:
     _tree: ArmTree | None  # with many arms, if the policy draws from posteriors
 
     def choose(self, context: ContextValues | None = None, among: Sequence[str] | None = None) -> str:
-        """Return the arm to play now, one of `among` if that is given.
+        """Return the arm to play now. This is a step, whether or not its reward arrives.
 
-        A bandit with features needs a context, a mapping from features to values.
+        Parameters
+        ----------
+        context
+            The values of the features, by name; needed if the bandit has features.
+        among
+            The names of the arms to choose from; by default all that are not paused.
+
+        Returns
+        -------
+        str
+            The name of the arm; `reward` takes it.
         """
         return self._arms.names[self.choose_column(context, among)]
 
     def choose_column(self, context: ContextValues | None = None, among: SomeArms | None = None) -> int:
-        """Return the column of the arm to play now, its place in `names`; with `among`, one of these arms."""
+        """Return the column of the arm to play now, its place in `names`.
+
+        The parameters are those of `choose`; `among` may also have columns.
+        """
         step = self._next_step()
         column, vector = self._choice(step, context, among)
         self._record_play(column, step, vector, context)
@@ -100,9 +113,10 @@ class DecisionMaking:
         return columns if self._limits is None else self._limits.allowed(columns)
 
     def play_column(self, column: int, context: ContextValues | None = None, *, counts_for_shares: bool = True) -> None:
-        """Record a decision for a column that was made elsewhere, as if `choose_column` had returned it.
+        """Record a decision for a column that was made elsewhere, as if `choose_column` had returned `column`.
 
-        Unless it `counts_for_shares`, the shares of arms are those of the other decisions.
+        Its `context` is as for `choose`. Unless it `counts_for_shares`, the shares of arms are those of the other
+        decisions.
 
         Examples
         --------

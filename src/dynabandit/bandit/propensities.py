@@ -52,10 +52,24 @@ class Propensities(DecisionMaking):
     ) -> dict[str, float]:
         """Return the probability that the next `choose` takes each arm.
 
-        It is exact where `exact_propensities` is; otherwise it is estimated from `draws` independent draws, except for
-        the part of a minimum share. Without `count_pending` the policy decides as if no reward were in flight, as
-        release 0.1.0 did. `between` is called between parts of the draws, and may end the work by an error. With
-        `among`, one of these arms is chosen.
+        It is exact where `exact_propensities` is; otherwise it is estimated from draws, except for the part of a
+        minimum share.
+
+        Parameters
+        ----------
+        context, among
+            As for `choose`.
+        draws
+            How many independent draws it is estimated from.
+        count_pending
+            If false, the policy decides as if no reward were in flight, as release 0.1.0 did.
+        between
+            Called between parts of the draws; it may end the work by an error.
+
+        Returns
+        -------
+        dict
+            From the names of arms to probabilities.
         """
         if isinstance(context, int | np.integer):  # release 0.1.0 had (draws, count_pending)
             if isinstance(draws, bool):
@@ -77,7 +91,8 @@ class Propensities(DecisionMaking):
         """Return the probability that the next `choose` takes each arm, with an error below 1e-6.
 
         Returns None if it is not known: the scores of the policy are random and have no known law, or the policy is
-        Thompson sampling with more than 100 arms (docs/offline.md has a table).
+        Thompson sampling with more than 100 arms (docs/offline.md has a table). The parameters are those of
+        `propensities`.
 
         Examples
         --------
@@ -93,7 +108,10 @@ class Propensities(DecisionMaking):
     def exact_probabilities(
         self, context: ContextValues | None = None, among: SomeArms | None = None, count_pending: bool = True
     ) -> ColumnProbabilities | None:
-        """Return what `exact_propensities` returns, by column: with many arms that is much faster."""
+        """Return what `exact_propensities` returns, by column: with many arms that is much faster.
+
+        The parameters are those of `propensities`.
+        """
         if len(self._columns) == 0:
             return ColumnProbabilities(self._columns, np.zeros(0))
         bandit = self._with_fixed_kinds(context)

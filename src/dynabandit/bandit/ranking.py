@@ -30,6 +30,19 @@ class Ranking(Propensities):
         left, in the same state and with random numbers of its own. Report a reward for another arm than the first one
         by `reward(arm, value, chosen=first)`.
 
+        Parameters
+        ----------
+        count
+            How many arms.
+        context, among
+            As for `choose`.
+
+        Returns
+        -------
+        list
+            The arms in order, each with its name and its propensity: the probability that it is chosen among the arms
+            that the places before it left.
+
         Examples
         --------
         >>> from dynabandit import Bandit
@@ -49,7 +62,10 @@ class Ranking(Propensities):
     def ranked_columns(
         self, count: int, context: ContextValues | None = None, among: SomeArms | None = None
     ) -> list[int]:
-        """Return the columns of the ranking that `rank` would return; `play_column` of the first one records it."""
+        """Return the columns of the ranking that `rank` would return; `play_column` of the first one records it.
+
+        The parameters are those of `rank`.
+        """
         step = self._next_step()
         if count == 1:
             return [self._choice(step, context, among)[0]]
@@ -67,7 +83,10 @@ class Ranking(Propensities):
     def place_propensities(
         self, ranking: Sequence[int], context: ContextValues | None = None, among: SomeArms | None = None
     ) -> list[float]:
-        """Return the propensity of each place of a ranking that was not recorded yet."""
+        """Return the propensity of each place of a `ranking` that was not recorded yet.
+
+        The other parameters are those of `rank`.
+        """
         found, left = [], self._candidates(among)
         for column in ranking:
             found.append(self.propensities(context, among=left)[self._arms.names[column]])

@@ -85,7 +85,15 @@ class RewardLearning:
             self.reward_column(column, checked, decided_at, context=context)
 
     def close(self, arm: str, step: int | None = None) -> None:
-        """Record that a decision for an arm will have no reward: it is no longer pending."""
+        """Record that a decision for an arm will have no reward: it is no longer pending.
+
+        Parameters
+        ----------
+        arm
+            The arm that was chosen.
+        step
+            The number of the decision; by default the latest decision for this arm.
+        """
         self.close_column(self._arms.of(arm), self._checked_step(step))
 
     def _checked_step(self, step: int | None) -> int | None:
@@ -100,12 +108,12 @@ class RewardLearning:
         context: Mapping[str, Any] | None = None,
         chosen: int | None = None,
     ) -> None:
-        """Learn a reward of a column, even if its arm was removed after it was chosen.
+        """Learn the reward `value` of a `column`, even if its arm was removed after it was chosen.
 
-        `decided_at` is the step of the decision, by default the latest one that chose the column. The idle time of the
-        arm is counted from its latest choice, however late the reward is. The decision is no longer pending, unless
-        `ends_play` is false because it was not pending any more. `chosen` is the column that the decision chose, by
-        default the column of the reward.
+        `context` is as for `reward`. `decided_at` is the step of the decision, by default the latest one that chose the
+        column. The idle time of the arm is counted from its latest choice, however late the reward is. The decision is
+        no longer pending, unless `ends_play` is false because it was not pending any more. `chosen` is the column that
+        the decision chose, by default the column of the reward.
         """
         chosen = column if chosen is None else chosen
         decided = UNKNOWN_STEP if decided_at is None else decided_at
@@ -153,7 +161,7 @@ class RewardLearning:
         return int(self._arms.last_played[column]) if decided_at == UNKNOWN_STEP else decided_at
 
     def close_column(self, column: int, decided_at: int | None = None) -> None:
-        """Record that a decision for a column will have no reward, as `close` does."""
+        """Record that the decision for a `column` at step `decided_at` will have no reward, as `close` does."""
         decided = UNKNOWN_STEP if decided_at is None else decided_at
         self._forget_context(column, decided)
         end_play(PolicyState(self._memory, self._shared, *self._arms.played), column, decided)

@@ -64,16 +64,26 @@ class AsyncClient(BaseClient):
     async def create(
         self, name: str, arms: Iterable[str], policy: str = "auto", **settings: Any
     ) -> api_types.BanditState:
-        """Create a bandit.
+        """Create a bandit, and return its state.
 
-        `settings` are the other fields of the request: parameters, reward_window, default_reward, learn, rewards, seed,
-        features, arm_features, sticky_for and holdout, such as ``{"share": 0.1, "control": "red"}``.
+        Parameters
+        ----------
+        name
+            The name of the bandit.
+        arms
+            The names of its arms, at least two.
+        policy
+            The name of its policy; by default the recommended one.
+        settings
+            The other fields of the request (docs/service.md): parameters, reward_window, default_reward, learn,
+            rewards, seed, features, arm_features, sticky_for, guardrails and holdout, such as ``{"share": 0.1,
+            "control": "red"}``.
         """
         body = api_types.Create(arms=list(arms), policy=policy, **settings)
         return await self._send(Call("PUT", bandit_path(name), api_types.BanditState, body))
 
     def bandits(self) -> AsyncIterator[api_types.BanditSummary]:
-        """Return all bandits."""
+        """Yield all bandits."""
         return self._bandits_after("")
 
     async def _bandits_after(self, name: str) -> AsyncIterator[api_types.BanditSummary]:
@@ -85,7 +95,7 @@ class AsyncClient(BaseClient):
             after = page.next
 
     async def state(self, name: str) -> api_types.BanditState:
-        """Return the state of a bandit and what it has learned."""
+        """Return the state of the bandit with this name, and what it has learned."""
         return await self._send(Call("GET", bandit_path(name), api_types.BanditState))
 
     async def decide(
@@ -98,9 +108,22 @@ class AsyncClient(BaseClient):
         among: list[str] | None = None,
         rank: int | None = None,
     ) -> api_types.Decision:
-        """Return a decision in a context, for a unit such as a user; the same key gives the same decision.
+        """Return a decision: the arm to play, and the id to send its reward to.
 
-        It chooses one of `among`, if that is given. With `rank` it has a ranking of so many arms.
+        Parameters
+        ----------
+        name
+            The name of the bandit.
+        key
+            The same key gives the same decision again; by default each call makes a new one.
+        context
+            The values of the features, by name, if the bandit has features.
+        unit
+            Whom the decision is for, such as a user.
+        among
+            The names of the arms to choose from; by default all that are not paused.
+        rank
+            How many arms the decision ranks; by default it has no ranking.
         """
         [decision] = await self._decide(name, key, api_types.Decide(1, context, unit, among, rank))
         return decision
@@ -108,7 +131,17 @@ class AsyncClient(BaseClient):
     async def decide_many(
         self, name: str, count: int, key: str | None = None, *, context: dict[str, Any] | None = None
     ) -> list[api_types.Decision]:
-        """Return several decisions in the same context."""
+        """Return several decisions in the same context.
+
+        Parameters
+        ----------
+        name
+            The name of the bandit.
+        count
+            How many decisions, at most 1,000.
+        key, context
+            As for `decide`.
+        """
         return await self._decide(name, key, api_types.Decide(count, context))
 
     async def _decide(self, name: str, key: str | None, body: api_types.Decide) -> list[api_types.Decision]:
@@ -119,9 +152,18 @@ class AsyncClient(BaseClient):
     async def reward(
         self, decision: str, reward: float, name: str | None = None, *, arm: str | None = None
     ) -> api_types.Rewarded:
-        """Send the reward of a decision; `arm` is the one of its ranking that was taken, by default the first.
+        """Send the reward of a decision, and return the reward that counts.
 
-        With the name of its bandit, a load balancer can send it to the replica that decides for this bandit.
+        Parameters
+        ----------
+        decision
+            The id of the decision, `Decision.decision`.
+        reward
+            The reward; most policies need a number in [0, 1].
+        name
+            The name of the bandit, with which a load balancer can send the reward to the replica that decides for it.
+        arm
+            The arm of the ranking that was taken; by default the first.
         """
         path = f"/v1/decisions/{quote(decision, safe='')}/reward"
         if name is not None:
@@ -131,9 +173,14 @@ class AsyncClient(BaseClient):
     async def reward_many(
         self, rewards: Iterable[tuple[str, float] | tuple[str, float, str]], name: str | None = None
     ) -> list[api_types.RewardResult]:
-        """Send several rewards, each as (decision, reward) or (decision, reward, arm); each has its own status.
+        """Send several rewards, and return the result of each, with a status of its own.
 
-        With a name, all of them must be rewards of this bandit; see `reward`.
+        Parameters
+        ----------
+        rewards
+            At most 10,000 rewards, each as (decision, reward) or (decision, reward, arm).
+        name
+            The name of the bandit, if all of them are rewards of the same one; see `reward`.
         """
         given = [api_types.GivenReward(decision, float(reward), *arm) for decision, reward, *arm in rewards]
         path = "/v1/rewards" if name is None else bandit_path(name, "rewards")
@@ -143,7 +190,15 @@ class AsyncClient(BaseClient):
     async def metrics(
         self, decision: str, metrics: Mapping[str, float], name: str | None = None
     ) -> monitoring_types.CountedMetrics:
-        """Send metrics of a decision, which its bandit has guardrails for; for `name` see `reward`."""
+        """Send metrics of a decision, and return those that count.
+
+        Parameters
+        ----------
+        decision, name
+            As for `reward`.
+        metrics
+            The values of metrics that the bandit has guardrails for, by name.
+        """
         path = f"/v1/decisions/{quote(decision, safe='')}/metrics"
         if name is not None:
             path = bandit_path(name, "decisions", decision, "metrics")
@@ -151,12 +206,20 @@ class AsyncClient(BaseClient):
         return await self._send(Call("PUT", path, monitoring_types.CountedMetrics, body))
 
     async def set_guardrails(self, name: str, guardrails: Mapping[str, Any]) -> api_types.Changed:
-        """Replace the guardrails, such as {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}."""
+        """Replace the guardrails.
+
+        Parameters
+        ----------
+        name
+            The name of the bandit.
+        guardrails
+            The guardrails by metric, such as ``{"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}``.
+        """
         body = monitoring_types.SetGuardrails(dict(guardrails))
         return await self._send(Call("PUT", bandit_path(name, "guardrails"), api_types.Changed, body))
 
     async def alerts(self, name: str, after: int = 0) -> AsyncIterator[monitoring_types.Alert]:
-        """Return the alerts after a sequence number."""
+        """Yield the alerts; the parameters are those of `events`."""
         while True:
             query = {"after": str(after)}
             page = await self._send(Call("GET", bandit_path(name, "alerts"), monitoring_types.Alerts, query=query))
@@ -167,17 +230,41 @@ class AsyncClient(BaseClient):
             after = page.alerts[-1].sequence
 
     async def add_arm(self, name: str, arm: str, features: dict[str, Any] | None = None) -> api_types.Changed:
-        """Add an arm, with its features if the bandit has features of arms."""
+        """Add an arm.
+
+        Parameters
+        ----------
+        name, arm
+            The names of the bandit and of the arm.
+        features
+            Its features, by name, if the bandit has features of arms.
+        """
         body = api_types.AddArm(arm, features)
         return await self._send(Call("POST", bandit_path(name, "arms"), api_types.Changed, body))
 
     async def change_arm(self, name: str, arm: str, **change: Any) -> api_types.Changed:
-        """Change an arm: paused=True or False, retired=True, min_share=..., max_share=..."""
+        """Change an arm.
+
+        Parameters
+        ----------
+        name, arm
+            The names of the bandit and of the arm.
+        change
+            What changes: ``paused=True`` or ``False``, ``retired=True``, ``min_share=...``, ``max_share=...``.
+        """
         body = api_types.ChangeArm(**change)
         return await self._send(Call("PATCH", bandit_path(name, "arms", arm), api_types.Changed, body))
 
     async def set_policy(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:
-        """Continue with another policy, which first learns all rewards so far."""
+        """Continue with another policy, which first learns all rewards so far.
+
+        Parameters
+        ----------
+        name, policy
+            The names of the bandit and of the policy.
+        parameters
+            Its parameters that differ from the defaults.
+        """
         body = api_types.SetPolicy(policy, parameters)
         return await self._send(Call("PUT", bandit_path(name, "policy"), api_types.Changed, body))
 
@@ -190,21 +277,34 @@ class AsyncClient(BaseClient):
         context: dict[str, Any] | None = None,
         **parameters: Any,
     ) -> api_types.Preview:
-        """Return what another policy would estimate and choose now, in a context; nothing is changed."""
+        """Return what another policy would estimate and choose now; nothing is changed.
+
+        Parameters
+        ----------
+        name, policy, parameters
+            As for `set_policy`.
+        draws
+            The number of draws from which the probability of each arm is estimated where it is not exact.
+        context
+            The values of the features, by name, if the bandit has features.
+        """
         body = api_types.PreviewPolicy(policy, parameters, draws, context)
         return await self._send(Call("POST", bandit_path(name, "policy", "preview"), api_types.Preview, body))
 
     async def set_shadow(self, name: str, policy: str, **parameters: Any) -> api_types.Changed:
-        """Let a second policy see the same decisions and rewards; it never decides. `state` compares the two."""
+        """Let a second policy see the same decisions and rewards; it never decides. `state` compares the two.
+
+        The parameters are those of `set_policy`.
+        """
         body = api_types.SetPolicy(policy, parameters)
         return await self._send(Call("PUT", bandit_path(name, "shadow"), api_types.Changed, body))
 
     async def end_shadow(self, name: str) -> api_types.Changed:
-        """End the shadow policy."""
+        """End the shadow policy of the bandit with this name."""
         return await self._send(Call("DELETE", bandit_path(name, "shadow"), api_types.Changed))
 
     async def promote_shadow(self, name: str, keep: bool = False) -> api_types.Changed:
-        """Let the shadow policy decide from now on; with `keep` the policy so far becomes the shadow policy."""
+        """Let the shadow policy of bandit `name` decide; with `keep` the policy so far becomes the shadow policy."""
         shadow = (await self.state(name)).shadow
         body = api_types.PromoteShadow(keep, None if shadow is None else shadow.seed)  # so that it can be sent again
         return await self._send(Call("POST", bandit_path(name, "shadow", "promote"), api_types.Changed, body))
@@ -212,7 +312,19 @@ class AsyncClient(BaseClient):
     async def events(
         self, name: str, after: int = 0, limit: int = 1000, kind: str = "all"
     ) -> AsyncIterator[api_types.Event]:
-        """Return the events after a sequence number: all, or only each "decision", "reward", "metric" or "change"."""
+        """Yield the events.
+
+        Parameters
+        ----------
+        name
+            The name of the bandit.
+        after
+            The sequence number after which they begin; by default all.
+        limit
+            How many events a request asks for.
+        kind
+            ``"all"``, or only each ``"decision"``, ``"reward"``, ``"metric"`` or ``"change"``.
+        """
         while True:
             query = {"after": str(after), "limit": str(limit), "kind": kind}
             page = await self._send(Call("GET", bandit_path(name, "events"), api_types.Events, query=query))
@@ -223,7 +335,15 @@ class AsyncClient(BaseClient):
             after = page.events[-1].sequence
 
     async def export(self, name: str, draws: int = 200) -> AsyncIterator[api_types.Exported]:
-        """Return all decisions with rewards and propensities; an interrupted stream is not requested again."""
+        """Yield all decisions with rewards and propensities; an interrupted stream is not requested again.
+
+        Parameters
+        ----------
+        name
+            The name of the bandit.
+        draws
+            The number of draws from which a propensity is estimated where it is not exact.
+        """
         path, query = bandit_path(name, "export"), {"draws": str(draws)}
         async with self._http.stream("GET", path, params=query) as answer:
             if not answer.is_success:
@@ -233,10 +353,17 @@ class AsyncClient(BaseClient):
                 yield msgspec.json.decode(line, type=api_types.Exported)
 
     async def delete(self, name: str, erase: bool = False, id: str | None = None) -> api_types.Deleted:  # noqa: A002
-        """Delete a bandit and keep its log, or with `erase` remove both; a long log is removed within minutes.
+        """Delete a bandit, and keep its log unless it is erased, too; a long log is erased within minutes.
 
-        With its `id`, the log of a bandit that was deleted before can be erased, and another call returns how many
-        events are `left`.
+        Parameters
+        ----------
+        name
+            The name of the bandit.
+        erase
+            Whether the log is erased.
+        id
+            The id of a bandit that was deleted before and whose log is to be erased; another call returns how many
+            events are left.
         """
         bandit = await self._find(name) if id is None else api_types.BanditSummary(clean_name(name), id, deleted=True)
         # With its id, a bandit can be deleted again after a lost response without touching a new one of the same name

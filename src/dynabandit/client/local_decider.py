@@ -123,9 +123,19 @@ class LocalDecider:
     # Decisions and rewards
 
     def decide(self, context: Mapping[str, Any] | None = None, unit: str | None = None) -> Decision:
-        """Return a decision; its `step` counts those of this decider.
+        """Return a decision, which is durable after `flush`; that also happens every `flush_seconds`.
 
-        It is durable after `flush`, which also happens every `flush_seconds`.
+        Parameters
+        ----------
+        context
+            The values of the features, by name, if the bandit has features.
+        unit
+            Whom the decision is for, such as a user: the decision is kept for as long as the bandit says.
+
+        Returns
+        -------
+        Decision
+            The arm, and the id for `reward`; its `step` counts the decisions of this decider.
         """
         given = None if context is None else checked_context(context)
         unit = None if unit is None else clean_name(unit, "unit")
@@ -169,7 +179,15 @@ class LocalDecider:
         return None
 
     def reward(self, decision: str, reward: float) -> None:
-        """Take the reward of a decision of this or another local decider of the same bandit."""
+        """Take the reward of a decision of this or another local decider of the same bandit.
+
+        Parameters
+        ----------
+        decision
+            The id of the decision, `Decision.decision`.
+        reward
+            The reward.
+        """
         decider, _, step = decision.partition("-")
         value = self._local.bandit.rewards.check(reward)
         if not step.isdecimal():

@@ -21,10 +21,10 @@ class Belief(NamedTuple):
     Belief(mean=1.0, variance=0.0, forgetting=1.0, effective_size=1.0)
     """
 
-    mean: float
-    variance: float
-    forgetting: float
-    effective_size: float
+    mean: float  # the estimated mean reward
+    variance: float  # the estimated variance of a reward
+    forgetting: float  # the latest forgetting factor; 1 if nothing is forgotten
+    effective_size: float  # the number of equally weighted rewards that would give an estimate of the same precision
 
 
 @kernel
@@ -69,13 +69,25 @@ class Estimator:
     functions: ClassVar[EstimatorFunctions]
     rewards: ClassVar[RewardDomain] = BOUNDED  # which rewards it accepts
     state: Any
+    """What the estimator remembers, a named tuple of floats."""
     params: tuple[Any, ...] = ()
     """The further arguments of `functions.observe`."""
     window: int = 0
     """How many of the latest rewards count, if `functions.retract` removes older ones."""
 
     def update(self, reward: float) -> "Estimator":
-        """Update the estimator with a reward, by default in [0, 1], or a bool, and return the estimator."""
+        """Update the estimator with a reward.
+
+        Parameters
+        ----------
+        reward
+            A number, by default in [0, 1], or a bool.
+
+        Returns
+        -------
+        Estimator
+            The estimator itself, so that calls can be chained.
+        """
         self.state = self._observe(self.rewards.check(reward))
         return self
 

@@ -67,7 +67,17 @@ class RegressionEstimator:
         self.step = 0
 
     def update(self, features: Any, reward: float, steps: int = 1) -> "RegressionEstimator":
-        """Learn a reward that was observed `steps` after the previous one, and return the estimator."""
+        """Learn a reward, and return the estimator.
+
+        Parameters
+        ----------
+        features
+            The vector of features.
+        reward
+            The reward that was observed with these features.
+        steps
+            How many steps after the previous reward it was observed.
+        """
         x, value = self._checked(features), self.rewards.check(reward)
         self.step += integer("steps", steps, 0)
         self._kernels.learn(self.model, x, value, 0.0, (self.step, self.step), self.params)

@@ -180,6 +180,11 @@ def advise(
     replications, draws, clip, seed, progress
         As for `replay`.
 
+    Returns
+    -------
+    Advice
+        The policies in the order of their estimates, and whether the leader is surely the best.
+
     Examples
     --------
     >>> import numpy as np

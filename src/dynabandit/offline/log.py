@@ -293,7 +293,14 @@ def from_columns(
     features: Features = None,
     skip_bad: bool = False,
 ) -> Log:
-    """Return the log in a mapping from names to lists or arrays, or in a data frame; other arguments as for `read`.
+    """Return the log in a table, after checking every row.
+
+    Parameters
+    ----------
+    table
+        A mapping from the names of columns to lists or arrays, or a data frame.
+
+    The other parameters are those of `read`.
 
     Examples
     --------

@@ -41,7 +41,9 @@ class Replay:
     """
 
     policy: Policy
+    """The policy that was replayed."""
     log: Log
+    """The log."""
     replay: Estimate
     """The mean reward of the accepted rows (Li et al., 2011)."""
     ips: Estimate
@@ -63,12 +65,17 @@ class Replay:
     shares: dict[str, float] = field(repr=False)
     """How often the policy would choose each arm."""
     replications: int
+    """Number of replays."""
     draws: int
+    """Number of draws at each row."""
     clock: str
+    """Which rows are steps: ``"log"`` or ``"accepted"``."""
     learn: str
     """Which rows the policy learned from: ``"accepted"`` or ``"all"``."""
     clip: float
+    """The value that replaced smaller propensities."""
     seed: int
+    """The seed of the random numbers."""
 
     @property
     def is_refused(self) -> bool:
@@ -140,6 +147,11 @@ def replay(
         Called from time to time as ``progress(done, total)`` with numbers of rows.
     parameters
         Parameters of the policy, if it is given by name.
+
+    Returns
+    -------
+    Replay
+        Four estimates of the mean reward per decision, each with a 95 % interval.
 
     Examples
     --------

@@ -23,6 +23,19 @@ CRITERIA = (*KEYS, "horizon", "seed", "replications")
 class Results:
     """All runs of a spec, with the metadata that is needed to compute them again.
 
+    ``len(results)`` is the number of runs, and ``for run in results`` yields them.
+
+    Parameters
+    ----------
+    runs
+        One run for each policy of each experiment.
+    metadata
+        What is needed to compute them again, such as the spec and the version of the library.
+    paths
+        Sample paths of the environments, for figures.
+    coverage
+        How often the confidence bounds of the paper held.
+
     Examples
     --------
     >>> import dynabandit as db
@@ -54,13 +67,35 @@ class Results:
         return f"Results({len(self.runs)} runs of {experiments} experiments)"
 
     def select(self, **criteria: Any) -> "Results":
-        """Return the runs whose attributes equal the criteria, such as ``experiment="two-arms", arms=2``."""
+        """Return the runs that fit the criteria.
+
+        Parameters
+        ----------
+        criteria
+            The values of attributes of `Run`, such as ``experiment="two-arms", arms=2``.
+
+        Returns
+        -------
+        Results
+            The runs whose attributes have these values, with the metadata of all.
+        """
         check_parameter_names("a run", criteria, CRITERIA)
         kept = (run for run in self.runs if all(getattr(run, key) == value for key, value in criteria.items()))
         return Results(kept, self.metadata, self.paths, self.coverage)
 
     def one(self, **criteria: Any) -> Run:
-        """Return the only run that fits the criteria."""
+        """Return the only run that fits the criteria.
+
+        Parameters
+        ----------
+        criteria
+            The values of attributes of `Run`, as for `select`.
+
+        Raises
+        ------
+        LookupError
+            If no run fits them, or several do.
+        """
         found = self.select(**criteria).runs
         if len(found) != 1:
             raise LookupError(
@@ -110,10 +145,22 @@ class Results:
         return import_extra("xarray", "frames").Dataset(variables, coords=coordinates)
 
     def save(self, folder: str | Path) -> None:
-        """Write the results into a folder: Parquet files and the metadata."""
+        """Write the results into a folder: Parquet files and the metadata.
+
+        Parameters
+        ----------
+        folder
+            The folder, which is created if it does not exist.
+        """
         files.save(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> "Results":
-        """Read what `save` wrote."""
+        """Return the results that `save` wrote.
+
+        Parameters
+        ----------
+        folder
+            The folder that was given to `save`, such as ``"out/paper/results"``.
+        """
         return cls(*files.load(Path(folder)))

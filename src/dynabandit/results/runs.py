@@ -29,7 +29,9 @@ class RecordedRegret:
     """
 
     horizon: int
+    """The number of steps."""
     seed: int
+    """The seed of all randomness."""
     times: np.ndarray = field(repr=False)
     """The recorded steps; the last one is the horizon."""
     regret: np.ndarray = field(repr=False)
@@ -85,7 +87,9 @@ class Simulation(RecordedRegret):
     """
 
     policy: Policy
+    """The policy, with its parameters."""
     environment: Environment
+    """The environment, with its parameters."""
     correct_by_replication: np.ndarray
     arms: np.ndarray | None = None
     """Chosen arms, replications x horizon, if asked for with ``keep``."""
@@ -145,12 +149,19 @@ class Run(RecordedRegret):
     """
 
     experiment: str
+    """The name of the experiment in its spec."""
     environment: str
+    """The name of the environment."""
     arms: int
+    """The number of arms."""
     environment_parameters: dict[str, Any]
+    """The other parameters of the environment, by name."""
     label: str
+    """The label of the policy in figures and tables."""
     policy: str
+    """The name of the policy."""
     parameters: dict[str, Any]
+    """The parameters of the policy, by name."""
 
     def keys(self) -> dict[str, Any]:
         """Return what identifies this run among others; parameters as JSON, which sorts and compares."""

@@ -45,7 +45,9 @@ class Estimation:
     """
 
     estimator: Estimator
+    """The estimator."""
     seed: int
+    """The seed of all randomness."""
     times: np.ndarray = field(repr=False)
     """The recorded steps; the last one is the horizon."""
     errors: np.ndarray = field(repr=False)
@@ -191,6 +193,11 @@ def estimation(
     times
         The steps after which the errors are recorded: an increasing list that ends at the horizon, or their number,
         evenly spaced.
+
+    Returns
+    -------
+    Estimation
+        The errors of the estimator at the recorded steps, with their bias and their mean square.
 
     Examples
     --------

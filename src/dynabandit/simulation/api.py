@@ -38,7 +38,19 @@ def simulate(
     delay: Delay | None = None,
     progress: Progress | None = None,
 ) -> Simulation:
-    """Run one policy on one environment; `compare` documents the arguments.
+    """Run one policy on one environment.
+
+    Parameters
+    ----------
+    policy
+        A policy or its name.
+
+    The other parameters are those of `compare`.
+
+    Returns
+    -------
+    Simulation
+        The regret of each replication at the recorded steps, and whatever `keep` asks for.
 
     Examples
     --------

@@ -22,9 +22,9 @@ class Estimate(NamedTuple):
     0.5000 [0.4000, 0.6000]
     """
 
-    value: float
-    low: float
-    high: float
+    value: float  # the estimate
+    low: float  # the lower end of the interval
+    high: float  # the upper end of the interval
 
     def __str__(self) -> str:
         if math.isnan(self.low):
