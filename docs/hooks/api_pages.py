@@ -83,6 +83,7 @@ FIRST = ("create", "choose", "decide", "decide_many", "reward", "reward_many", "
 SIGNATURE = "```{{ .python .no-copy }}\n{}\n```"
 NAME = re.compile(r"(?<![`\w])`([\w.]+)`(?!`)")
 GUIDE = re.compile(r"`?(docs/([\w-]+)\.md)`?")
+AS_FOR = re.compile(r"As for `(\w+)`\.")
 THOSE_OF = re.compile(r"(?:those of|see)\s+`(\w+)`")
 
 
@@ -152,7 +153,9 @@ def on_files(files: Any, config: Any) -> Any:
     files.append(File.generated(config, "api/index.md", content=index(known, links)))
     for name, found in known.items():
         topic = TOPICS[name]
-        parts = [f"# {topic.title}", topic.introduction, *(_Writer(links, entry).text() for entry in found)]
+        about = inspect.getdoc(importlib.import_module(f"dynabandit.{topic.module}")) if topic.module else ""
+        parts = [f"# {topic.title}", about or "", topic.introduction]
+        parts += [_Writer(links, entry).text() for entry in found]
         files.append(File.generated(config, f"api/{name}.md", content="\n\n".join(filter(None, parts)) + "\n"))
     return files
 
@@ -182,9 +185,9 @@ class _Writer:
 
     def text(self) -> str:
         path, value, anchor = self.entry
-        heading = f"## `{path}` {{ #{anchor} }}"
+        heading = f"## `{anchor}` {{ #{anchor} }}"
         if anchor in CONSTANTS:
-            return f"{heading}\n\n{CONSTANTS[anchor]}"
+            return "\n\n".join([heading, SIGNATURE.format(path), CONSTANTS[anchor]])
         parts = [heading, *(self.of_class(value) if isinstance(value, type) else self.of_function(path, value))]
         return "\n\n".join(filter(None, parts))
 
@@ -193,10 +196,11 @@ class _Writer:
         found, listed = sections(kind), list(fields(kind))
         maker, documented = vars(kind).get("__init__"), found.get("Parameters", "")
         given: list[Item] = []
-        parts = []
+        code = "" if path == anchor else path
         if documented or (inspect.isfunction(maker) and maker.__module__ == kind.__module__ and not listed_only(kind)):
             given = constructor(kind, listed)
-            parts.append(SIGNATURE.format(signature(path, given)))
+            code = signature(path, given)
+        parts = [SIGNATURE.format(code) if code else ""]
         *body, source = self.body(found, given, kind)
         shown = [item for item in listed if item.name not in described(documented)[0]]
         parts += [*body, self.table("Attributes", shown) if shown else "", source]
@@ -215,9 +219,10 @@ class _Writer:
         """Return the description, the parameters, the result, the equations, the example and the source."""
         texts, after = described(found.get("Parameters", ""))
         for name in THOSE_OF.findall(found["Summary"] + after):
-            places = (self.entry.value, inspect.getmodule(one), dynabandit)
-            other = next((getattr(place, name) for place in places if hasattr(place, name)), None)
-            texts = {**(described(sections(other).get("Parameters", ""))[0] if other else {}), **texts}
+            texts = {**self.described_by(name, one), **texts}
+        for name, text in texts.items():
+            if other := AS_FOR.fullmatch(text):
+                texts[name] = self.described_by(other[1], one).get(name, text)
         own = {item.name.lstrip("*") for item in given}
         items = [item._replace(text=texts[key]) for item in given if (key := item.name.lstrip("*")) in texts]
         parts = [self.linked(found["Summary"], own)]
@@ -227,7 +232,7 @@ class _Writer:
             if title in found:
                 rows = [f"- `{name}`: {self.linked(text, own)}" for name, text in described(found[title])[0].items()]
                 parts.append(f"**{title}**\n\n" + "\n".join(" ".join(row.split()) for row in rows))
-        if result and "Returns" not in found and "Yields" not in found:
+        if result not in ("", "Any") and "Returns" not in found and "Yields" not in found:
             parts.append(f"**Returns** {self.kind(result)}")
         if notes := found.get("Notes"):
             parts.append(self.linked(notes, own))
@@ -236,6 +241,13 @@ class _Writer:
         if references := found.get("References"):
             parts.append("**References**\n\n" + self.linked(references))
         return [*parts, f"[Source code]({source_link(one)}){{ .source }}"]
+
+    def described_by(self, name: str, one: Any) -> dict[str, str]:
+        """Return the parameters of another method of the class or function of the module, or of a public name."""
+        for place in (self.entry.value, inspect.getmodule(one), dynabandit):
+            if hasattr(place, name):
+                return described(sections(getattr(place, name)).get("Parameters", ""))[0]
+        return {}
 
     def table(self, title: str, items: list[Item], own: set[str] = frozenset()) -> str:  # type: ignore[assignment]
         """Return a table; without any description it has two columns."""
