@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import dynabandit as db
 from dynabandit import Bandit
 from dynabandit.bandit import serialization
 from dynabandit.bandit.block_decisions import choose_columns
+from dynabandit.policies import draw_search, draw_tree
 from interpreted import interpreted
 from trees_of_few_arms import trees_from
 
@@ -77,6 +79,24 @@ def test_a_bandit_that_is_restored_at_any_time_makes_the_same_choices(name: str)
             if step % 5 != 4:
                 one.reward_column(chosen[0], value)
         assert len({one.state_hash() for one in (bandit, *others)}) == 1
+
+
+@pytest.mark.parametrize("name", ["ts", "aff-ots", "mix-ts"])
+def test_a_restored_bandit_places_boundaries_again_as_the_others_do(name: str) -> None:
+    bandit, rng = Bandit(name, arms=ARMS, seed=3), np.random.default_rng(1)
+    bandit.choose()
+    placed = 0
+    with mock.patch.object(draw_tree, "EXCESS_PER_ARM", 0.02), mock.patch.object(draw_search, "USUAL_VISITS", 0.5):
+        for step in range(60):
+            restored = [bandit.copy(), Bandit.from_json(bandit.to_json())]
+            restored[1].build_tree()  # before the reward
+            value, before = float(rng.random() < 0.5), json.loads(bandit.to_json()).get("cells", [])
+            for one in (bandit, *restored):
+                one.reward_column(step % len(ARMS), value, max(bandit.step, 1))
+            assert len({one.choose_column() for one in (bandit, *restored)}) == 1
+            assert len({one.state_hash() for one in (bandit, *restored)}) == 1
+            placed += json.loads(bandit.to_json()).get("cells", [])[1:] != before[1:]
+    assert placed > 3
 
 
 def test_choices_without_the_best_arm_have_the_law_of_the_policy() -> None:

@@ -47,6 +47,20 @@ def test_a_grid_has_the_numbers_of_its_points_except_negligible_ones(a: float, b
     assert kept.sum() > 15
 
 
+@pytest.mark.parametrize("b_and_a", [False, True], ids=["", "exchanged"])
+@pytest.mark.parametrize(("a", "b"), [(3e3, 1e-12), (1e4, 1e-12), (1e6, 1e-9), (3e7, 1e-8), (1e-12, 3.0), (1e9, 1e9)])
+def test_extreme_shapes_have_logarithms_that_fall(a: float, b: float, b_and_a: bool) -> None:
+    a, b = (b, a) if b_and_a else (a, b)
+    for t in (np.linspace(60.0, -60.0, 31), np.linspace(3e-4, -3e-4, 31), np.linspace(490.0, 10.0, 31)):
+        grid, work, logs = np.zeros(4 * 31), np.zeros(4 * 31), np.zeros(31)
+        write_points(t, grid)
+        write_log_distribution(a, b, grid, work, logs)
+        each = np.array([log_distribution(a, b, one) for one in t])
+        assert (logs <= 0.0).all()  # not NaN
+        assert (each <= 0.0).all()
+        assert (logs[1:] <= logs[:-1]).all()
+
+
 def test_probabilities_that_no_simulation_sees_are_0() -> None:
     t = np.linspace(9.0, -6.0, 31)
     grid, work, logs = np.zeros(4 * 31), np.zeros(4 * 31), np.zeros(31)

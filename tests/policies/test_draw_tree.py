@@ -123,8 +123,9 @@ def given(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float,
         [(0.02, 0.03), (0.5, 0.5), (3.0, 1.0), (1.0, 4.0), (0.02, 0.03)],
         [(5000.0, 5000.0), (5050.0, 4950.0), (5030.0, 4950.0), (1.0, 30.0), (5050.0, 4950.0)],
         [(1.0, 1.0), (1.0, 1.0)],
+        [(1e4, 1e-12), (1e-12, 3.0), (1e9, 1e9)],
     ],
-    ids=["equal", "small", "large", "two"],
+    ids=["equal", "small", "large", "two", "extreme"],
 )
 def test_any_shapes_have_the_law_of_drawing_all_arms(shapes: list[tuple[float, float]], optimistic: bool) -> None:
     many = Many("dts", arms=len(shapes))
@@ -171,18 +172,23 @@ def make_fresh_nodes(many: Many) -> np.ndarray:
     return many.tree[HEAD_ROWS:].copy()
 
 
+@pytest.mark.parametrize("excess", [0.0, 1e6], ids=["usual", "boundaries placed again"])
 @pytest.mark.parametrize("arms", [5, 8, 9, 70])
 @pytest.mark.parametrize("name", ["ts", "aff-ots", "mix-ts"])
-def test_after_many_steps_the_tree_is_the_one_made_from_the_state_and_the_saved_numbers(name: str, arms: int) -> None:
+def test_after_many_steps_the_tree_is_the_one_made_from_the_state_and_the_saved_numbers(
+    name: str, arms: int, excess: float
+) -> None:
     many = Many(name, arms)
     for _ in range(40):
         for _ in range(3):
             many.play(many.choose())
-        nodes = many.up_to_date()
+        many.tree[0, EXCESS] += excess
         again = Many(name, arms)
         again.state, again.number = many.state, many.number
         again.tree[0, :SAVED] = many.tree[0, :SAVED]
+        nodes = many.up_to_date()
         assert np.array_equal(again.up_to_date(), nodes)
+        assert np.array_equal(again.tree[0, :SAVED], many.tree[0, :SAVED])
         assert [again.choose(i) for i in range(3)] == [many.choose(i) for i in range(3)]
         many.tree[0, :SAVED] = again.tree[0, :SAVED]
 

@@ -19,7 +19,7 @@ from dynabandit.core.streams import Stream
 from dynabandit.policies import draw_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, compiled_for, never_explore
 from dynabandit.policies.choose_arm import Workspace
-from dynabandit.policies.draw_cells import BOUNDARY, SAVED
+from dynabandit.policies.draw_cells import BOUNDARY, EXCESS, SAVED
 
 MOST_EXCLUDED = 64  # of the arms of the tree: a decision between the others closes these for a moment
 
@@ -123,11 +123,12 @@ class ArmTree:
         self._cells, self._columns, self._part = self.cells, columns, None
         if len(columns) < given.memory.shape[1]:
             self._part = np.ascontiguousarray(given.memory[:, columns]), np.ascontiguousarray(given.played[:, columns])
-        tree = draw_tree.new_draw_trees(1, len(columns))[0]
+        self._tree = tree = draw_tree.new_draw_trees(1, len(columns))[0]
         if self._cells is not None:
-            tree[0, :SAVED] = self._cells
-        self._tree = tree
+            tree[0, BOUNDARY:SAVED] = self._cells[BOUNDARY:]
         self._call(given, number, fills=True)
+        if self._cells is not None:  # only now: a decision places the boundaries again, and rewards can come before it
+            tree[0, EXCESS] = self._cells[EXCESS]
 
     def mark(self, given: TreeInput, column: int) -> None:
         """Note a play or a reward of a column."""

@@ -20,6 +20,7 @@ BETWEEN_TESTS = 8  # terms of the fraction between two tests for convergence
 MOST_TERMS = 100_000
 CONVERGED = 1e-14  # the relative change in so many terms
 NEGLIGIBLE = -90.0  # the logarithm of a probability that no simulation sees
+BELOW_1 = 1.0 - 2.0**-53  # the largest number below 1
 
 
 @kernel
@@ -106,8 +107,8 @@ def log_distribution(a: float, b: float, t: float) -> float:
     x, y = math.exp(log_x), math.exp(log_y)
     log_front = a * log_x + b * log_y - log_beta(a, b)
     if x > (a + 1.0) / (a + b + 2.0):
-        return math.log1p(-math.exp(log_front) * fraction(y, b, a) / b)
-    return log_front + math.log(fraction(x, a, b) / a)
+        return math.log1p(-min(math.exp(log_front) * fraction(y, b, a) / b, BELOW_1))
+    return min(log_front + math.log(fraction(x, a, b) / a), 0.0)
 
 
 @kernel
@@ -148,4 +149,8 @@ def write_log_distribution(a: float, b: float, grid: np.ndarray, work: np.ndarra
             write_fractions(points, shape, other, work)
             for i in range(start, end):
                 share = work[i - start] / shape
-                logs[i] = math.log1p(-math.exp(logs[i]) * share) if side == 0 else logs[i] + math.log(share)
+                if side == 0:
+                    logs[i] = math.log1p(-min(math.exp(logs[i]) * share, BELOW_1))  # rounding can make it 1 or more
+                else:
+                    logs[i] += math.log(share)
+                logs[i] = min(logs[i], logs[i - 1] if i > 0 else 0.0)  # F falls, also where rounding errors are large

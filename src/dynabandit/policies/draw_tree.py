@@ -233,26 +233,25 @@ def make_bring_up_to_date(functions: PolicyFunctions) -> Callable[..., None]:
                 fillings = FIRST_FILLINGS
             write_grid(head)
             head[FILLED] = 1.0
-        elif head[EXCESS] > EXCESS_PER_ARM * (arms - sum_of(tree, NEW) + FAMILY * FAMILY):
-            place_by_sums(tree, state, step, params)
-            fillings = 1
-        arm = 0 if fillings > 0 else first_expired(tree, step.number, first_leaf)
-        while arm >= 0:
-            write_arm(tree, state, arm, step, params)
+        while True:
+            arm = 0 if fillings > 0 else first_expired(tree, step.number, first_leaf)
+            if arm < 0:  # the tree is a function of the state and the saved numbers: so are boundaries placed now
+                if head[EXCESS] <= EXCESS_PER_ARM * (arms - sum_of(tree, NEW) + FAMILY * FAMILY):
+                    break
+                place_by_sums(tree, state, step, params)
+                fillings, arm = 1, 0
+            last = arms if fillings > 0 else arm + 1
+            while arm < last:
+                write_arm(tree, state, arm, step, params)
+                arm += 1
             if fillings == 0:
-                write_path(tree, first_leaf + arm // FAMILY)
-                arm = first_expired(tree, step.number, first_leaf)
+                write_path(tree, first_leaf + (arm - 1) // FAMILY)
                 continue
-            arm += 1
-            if arm == arms:
-                for family in range(first_leaf + (arms - 1) // FAMILY, 0, -1):
-                    write_sums(tree, family)
-                fillings -= 1
-                arm = 0
-                if fillings > 0:
-                    place_by_sums(tree, state, step, params)
-                else:
-                    arm = first_expired(tree, step.number, first_leaf)
+            for family in range(first_leaf + (arms - 1) // FAMILY, 0, -1):
+                write_sums(tree, family)
+            fillings -= 1
+            if fillings > 0:
+                place_by_sums(tree, state, step, params)
 
     return bring_up_to_date
 
