@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import dynabandit
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = Path(dynabandit.__file__).parent  # it may be installed elsewhere
 REPOSITORY = f"https://github.com/dynabandit/dynabandit/blob/v{dynabandit.__version__}"
 SECTION = re.compile(r"^(\w+)\n-{3,}\n", re.MULTILINE)
 MATH = re.compile(r"^\.\. math::(?: |\n\n    )(.+(?:\n    .+)*)", re.MULTILINE)
@@ -61,9 +62,9 @@ def with_math(text: str) -> str:
 
 def source_link(one: Any) -> str:
     """Return the address of the source code of a class or function."""
-    path = Path(inspect.getsourcefile(inspect.unwrap(one)) or "").relative_to(ROOT).as_posix()
+    path = Path(inspect.getsourcefile(inspect.unwrap(one)) or "").relative_to(PACKAGE).as_posix()
     lines, first = _source(one)
-    return f"{REPOSITORY}/{path}#L{first}-L{first + len(lines) - 1}"
+    return f"{REPOSITORY}/src/dynabandit/{path}#L{first}-L{first + len(lines) - 1}"
 
 
 @functools.cache

@@ -1,12 +1,15 @@
 """Functions run interpreted until compiled code is ready, with the same results, and a process can end meanwhile."""
 
 import copy
+import gc
+import math
 import os
 import pickle
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -17,9 +20,10 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 import dynabandit as db
-from dynabandit.core import interpreted_first as module
+from dynabandit.core import interpreted_first as module, numba_internals
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.interpreted_first import LARGEST_ARGUMENTS, SETTING, FirstCalls, interpreted_first
+from dynabandit.core.streams import uniform
 from dynabandit.simulation import compiled as entry_points, cpu
 from laws import INTERPRETED
 
@@ -38,6 +42,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv(SETTING, "1")
     monkeypatch.setattr(module, "_first_calls", {})
+    monkeypatch.setattr(module, "INTERPRETED_PACKAGES", ("dynabandit", __name__.partition(".")[0]))
     yield
     module._thread.stop()
     module._thread.resume()
@@ -87,6 +92,83 @@ def test_a_thread_that_cannot_start_is_no_error(fresh: None, monkeypatch: pytest
         patched.setattr(module, "MOST_SECONDS", -1.0)
         assert (function.signatures, calls(np.full(1, 2.0), 2.0)) == ([], 4.0)
     assert len(function.signatures) == 1
+
+
+@needs_compiler
+def test_functions_of_other_packages_wait_for_compiled_code(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "INTERPRETED_PACKAGES", ("dynabandit",))
+
+    @kernel
+    def log(x: float) -> float:
+        return math.log(x)  # interpreted, an error if x is 0
+
+    function: Any = compiled(lambda x: log(x))
+    assert interpreted_first(function)(0.0) == -np.inf
+    assert type(interpreted_first(compiled(uniform))) is FirstCalls
+
+
+@needs_compiler
+@pytest.mark.parametrize("held", ["by another process", "by a thread"])
+def test_the_thread_can_be_stopped_while_it_waits_for_a_lock(
+    fresh: None, monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    function: Any = compiled(add)
+    calls: Any = interpreted_first(function)
+    waits, stop_if_asked = threading.Event(), numba_internals._stop_if_asked
+
+    def note_and_stop_if_asked() -> None:
+        waits.set()
+        stop_if_asked()
+
+    monkeypatch.setattr(numba_internals, "_stop_if_asked", note_and_stop_if_asked)
+    with ExitStack() as stack:
+        if held == "by a thread":
+            stack.enter_context(global_compiler_lock)
+        else:
+            file = stack.enter_context((Path(function.stats.cache_path).parent / "lock").open("w"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        calls(np.full(1, 2.0), 2.0)
+        assert waits.wait(60)
+        compiling = module._thread._thread
+        stopping = threading.Thread(target=module._thread.stop, daemon=True)
+        stopping.start()
+        stopping.join(5)
+        assert compiling is not None
+        assert (stopping.is_alive(), compiling.is_alive(), calls.compiled) == (False, False, False)
+    module._thread.resume()
+    calls(np.full(1, 2.0), 2.0)
+    module._thread.wait_for(calls)
+    assert len(function.signatures) == 1
+
+
+@needs_compiler
+def test_stopping_waits_for_a_limited_time_and_garbage_is_collected_meanwhile(
+    fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function: Any = compiled(add)
+    calls: Any = interpreted_first(function)
+    compiles, goes_on, generate = threading.Event(), threading.Event(), numba_internals.WholeFunctionLibrary._generate
+
+    def generate_later(library: Any) -> None:
+        compiles.set()
+        goes_on.wait(60)
+        generate(library)
+
+    monkeypatch.setattr(numba_internals.WholeFunctionLibrary, "_generate", generate_later)
+    monkeypatch.setattr(module, "MOST_SECONDS_TO_STOP", 0.01)
+    calls(np.full(1, 2.0), 2.0)
+    assert compiles.wait(60)
+    assert gc.isenabled()
+    gc.disable()
+    module._thread.stop()
+    assert not calls.compiled
+    goes_on.set()
+    module._thread.wait_for(calls)
+    try:
+        assert (calls.compiled, gc.isenabled()) == (True, False)  # as it was left
+    finally:
+        gc.enable()
 
 
 def test_the_setting_turns_it_off(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,6 +141,22 @@ def test_a_function_is_compiled_by_one_process_at_a_time(tmp_path: Path) -> None
     assert increase(1.0) == 2.0
 
 
+def test_a_forked_process_does_not_keep_the_lock(tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    reads, writes = os.pipe()
+    with numba_internals._locked(tmp_path):
+        child = os.fork()  # as in a thread of this process that does not compile
+        if child == 0:
+            os.read(reads, 1)
+            os._exit(0)
+    try:
+        with (tmp_path / "lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.write(writes, b"x")
+        os.waitpid(child, 0)
+
+
 @kernel
 def positive(x: float) -> float:
     if x < 0.0:

@@ -1,9 +1,12 @@
 """First calls without a wait: a function runs interpreted while a thread compiles it, and compiled from then on.
 
-Interpreted and compiled code compute the same numbers, so nothing but the speed changes. The thread works through a
-list, one function after the other. It ends before the process exits or forks: a thread that is inside of LLVM then
-could crash the process, or leave locks behind that the child waits for. What was not finished is compiled again when it
-is needed.
+Interpreted and compiled code of this package compute the same numbers, so nothing but the speed changes. Functions of
+other packages may not: interpreted, `1.0 / 0.0` and `math.log(0.0)` raise an error, compiled they are infinite. These
+wait for compiled code.
+
+The thread works through a list, one function after the other. It ends before the process exits or forks: a thread that
+is inside of LLVM then could crash the process, or leave locks behind that the child waits for. What was not finished is
+compiled again when it is needed.
 """
 
 import atexit
@@ -17,6 +20,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from dynabandit.core.fingerprint import reachable_functions
 from dynabandit.core.numba_internals import CompilationStopped, stop_compiling_when
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -24,18 +28,26 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SETTING = "DYNABANDIT_INTERPRETED_FIRST"  # the environment variable; 0 makes every first call wait for compiled code
 LARGEST_ARGUMENTS = 10_000  # numbers in arrays; with more, interpreted code may take longer than compiling
 MOST_SECONDS = 0.5  # of interpreted calls of a function; then a call waits for the rest of the compilation
+MOST_SECONDS_TO_STOP = 10.0  # LLVM takes at most a few to optimise a function, during which the thread cannot end
+INTERPRETED_PACKAGES = ("dynabandit",)
 
 
 def interpreted_first(function: Function) -> Function:
     """Return a function of `compiled` in a form that need not be compiled when it is first called.
 
-    It is the function itself if it is compiled already, or never will be. The thread also loads compiled code on disk.
+    It is the function itself if it is compiled already, or never will be, or refers to functions of other packages. The
+    thread also loads compiled code on disk.
     """
     if os.environ.get(SETTING) == "0" or _waiting_asked or getattr(function, "signatures", True):
         return function
     if function not in _first_calls:
-        _first_calls[function] = FirstCalls(function)
+        _first_calls[function] = FirstCalls(function) if _is_of_this_package(function) else function
     return cast(Function, _first_calls[function])
+
+
+def _is_of_this_package(function: Callable[..., Any]) -> bool:
+    """Whether a function and all that it refers to are defined in this package."""
+    return all(str(one.__module__).partition(".")[0] in INTERPRETED_PACKAGES for one in reachable_functions(function))
 
 
 @contextmanager
@@ -122,11 +134,11 @@ class CompilingThread:
             thread.join(0.05)
 
     def stop(self) -> None:
-        """End the thread, between two functions that the compiled one calls: it takes less than a second."""
+        """End the thread after the step of the compilation that runs; if that takes very long, return before."""
         self._stopped = True
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            thread.join(MOST_SECONDS_TO_STOP)
 
     def resume(self) -> None:
         """Allow the thread to run again; the next call of a function starts it."""
@@ -146,7 +158,7 @@ class CompilingThread:
             return self._waiting[0] if self._waiting and not self._stopped else None
 
 
-_first_calls: dict[Any, FirstCalls] = {}
+_first_calls: dict[Any, Any] = {}  # by function: `FirstCalls`, or the function itself
 _waiting_asked: list[bool] = []
 _thread = CompilingThread()
 atexit.register(_thread.stop)

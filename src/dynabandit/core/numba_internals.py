@@ -1,7 +1,7 @@
 """All undocumented parts of Numba that dynabandit relies on.
 
-If a Numba release changes one of them, code is compiled as before but not cached, which costs time and never gives
-wrong results. tests/core/test_numba_internals.py then fails and says which part changed.
+If a Numba release changes or renames one of them, code is compiled as usual, not cached or not as a whole, which costs
+time and never gives wrong results. tests/core/test_numba_internals.py then fails and says which part changed.
 """
 
 import gc
@@ -9,20 +9,31 @@ import itertools
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from llvmlite import binding as llvm
-from numba.core.bytecode import FunctionIdentity
-from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
-from numba.core.compiler import lookup_environment
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.cpu import CPUContext
 from numba.core.errors import ForceLiteralArg, NumbaError
-from numba.core.registry import cpu_target
 
+try:
+    from numba.core.bytecode import FunctionIdentity
+except ImportError:  # has_symbol_counter is false
+    FunctionIdentity = None
+try:
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+    from numba.core.compiler import lookup_environment
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.cpu import CPUContext
+    from numba.core.registry import cpu_target
+except ImportError:  # has_code_libraries is false
+    JITCodeLibrary, global_compiler_lock = object, None
+
+SECONDS_BETWEEN_ATTEMPTS = 0.05  # to get a lock
+# What Numba says of a function that creates an array, if references to arrays are not counted
+ERRORS_WITHOUT_REFERENCES = ("NRT required", "Only accept returning of array passed into the function")
 _lock = threading.Lock()
 
 
@@ -93,13 +104,14 @@ def compile_once(dispatcher: Any, folder: Path | None) -> Any:
         return dispatcher
 
     def compile_whole(signature: Any) -> Any:
-        with _locked(folder), machine_code_of_whole_functions():
+        with _locked(folder), _compiler_lock(), machine_code_of_whole_functions():
             try:
                 return compile_or_load(signature)
             except ForceLiteralArg:  # a part of how Numba compiles
                 raise
-            except NumbaError:
-                if dispatcher.targetoptions.get("_nrt", True):
+            except NumbaError as error:
+                needs_references = any(message in str(error) for message in ERRORS_WITHOUT_REFERENCES)
+                if not needs_references or dispatcher.targetoptions.get("_nrt", True):
                     raise
             dispatcher.targetoptions["_nrt"] = True
             dispatcher._compiler._failed_cache.clear()
@@ -115,17 +127,20 @@ def machine_code_of_whole_functions() -> Iterator[None]:
 
     Numba optimises every function that is called, generates its machine code and then links it into its callers, where
     it is optimised again. Only functions that Python calls need machine code, so this takes half of the time. Garbage
-    collections, which would traverse all that Numba keeps, take another 15 %.
+    collections, which would traverse all that Numba keeps, take another 15 %. They are turned off for all threads, so
+    not while a thread compiles in the background.
     """
     if not has_code_libraries():
         yield
         return
     with global_compiler_lock:  # Numba compiles with this lock, so no other thread compiles meanwhile
-        context, collects = cpu_target.target_context, gc.isenabled()
+        context = cpu_target.target_context
+        collects = gc.isenabled() and not hasattr(_stopping, "asked")
         codegen = context.codegen()
         before, codegen._library_class = codegen._library_class, WholeFunctionLibrary
         context.create_cfunc_wrapper = lambda *arguments: None  # for C, which calls none of our functions
-        gc.disable()
+        if collects:
+            gc.disable()
         try:
             yield
         finally:
@@ -142,18 +157,19 @@ class CompilationStopped(BaseException):
 _stopping = threading.local()
 
 
-def _never() -> bool:
-    return False
-
-
 @contextmanager
 def stop_compiling_when(asked: Callable[[], bool]) -> Iterator[None]:
-    """Raise `CompilationStopped` if this thread compiles another function when `asked` is true."""
+    """Raise `CompilationStopped` if this thread compiles another function, or waits to do so, when `asked` is true."""
     _stopping.asked = asked
     try:
         yield
     finally:
         del _stopping.asked
+
+
+def _stop_if_asked() -> None:
+    if hasattr(_stopping, "asked") and _stopping.asked():
+        raise CompilationStopped
 
 
 def has_code_libraries() -> bool:
@@ -162,8 +178,11 @@ def has_code_libraries() -> bool:
         "_ensure_finalized", "_finalize_final_module", "_get_module_for_linking", "_optimize_final_module",
         "_raise_if_finalized", "codegen", "finalize", "get_defined_functions", "get_pointer_to_function",
     )  # fmt: skip
-    contexts = hasattr(CPUContext, "create_cfunc_wrapper") and hasattr(JITCPUCodegen, "_library_class")
-    return contexts and all(hasattr(JITCodeLibrary, name) for name in names)
+    return (
+        all(hasattr(JITCodeLibrary, name) for name in names)
+        and hasattr(CPUContext, "create_cfunc_wrapper")
+        and hasattr(JITCPUCodegen, "_library_class")
+    )
 
 
 class WholeFunctionLibrary(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
@@ -182,8 +201,7 @@ class WholeFunctionLibrary(JITCodeLibrary):  # type: ignore[misc]  # Numba has n
 
     def finalize(self) -> None:
         """End the construction of the module, or of everything if this thread shall stop compiling."""
-        if getattr(_stopping, "asked", _never)():
-            raise CompilationStopped
+        _stop_if_asked()
         self._raise_if_finalized()
         for library in self._linking_libraries:
             self._reload_init.update(library._reload_init)
@@ -273,8 +291,45 @@ def _locked(folder: Path | None) -> Iterator[None]:
             import fcntl
 
             if folder is not None:
-                fcntl.flock(stack.enter_context((folder / "lock").open("w")), fcntl.LOCK_EX)
+                file = stack.enter_context((folder / "lock").open("w"))
+                _wait_for_lock(lambda block: fcntl.flock(file, fcntl.LOCK_EX | (0 if block else fcntl.LOCK_NB)))
+                # Closing the file would not be enough: a process that was forked meanwhile has it open too
+                stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
         yield
+
+
+@contextmanager
+def _compiler_lock() -> Iterator[None]:
+    """Hold the lock with which Numba compiles, if it is where it was."""
+    lock = getattr(global_compiler_lock, "_lock", None)
+    if lock is None:  # Numba waits for it
+        yield
+        return
+
+    def acquire(block: bool) -> None:
+        if not lock.acquire(blocking=block):
+            raise BlockingIOError
+
+    _wait_for_lock(acquire)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _wait_for_lock(acquire: Callable[[bool], None]) -> None:
+    """Acquire a lock; a thread that can be asked to stop compiling, also while it waits.
+
+    `acquire(block)` raises `BlockingIOError` if `block` is false and the lock is not free.
+    """
+    while hasattr(_stopping, "asked"):
+        try:
+            acquire(False)
+            return
+        except BlockingIOError:
+            _stop_if_asked()
+            time.sleep(SECONDS_BETWEEN_ATTEMPTS)
+    acquire(True)
 
 
 def key_by_signature(dispatcher: Any) -> None:

@@ -73,7 +73,12 @@ def uses_draw_tree(functions: PolicyFunctions, arms: int) -> bool:
 
 def new_draw_trees(replications: int, arms: int) -> np.ndarray:
     """Return an empty tree for each replication, which its first decision fills."""
-    return np.zeros((replications, HEAD_ROWS + first_leaf_of(arms) + -(-arms // FAMILY), FIELDS * FAMILY))
+    return np.zeros((replications, *tree_shape(arms)))
+
+
+def tree_shape(arms: int) -> tuple[int, int]:
+    """Return the rows and columns of a tree."""
+    return HEAD_ROWS + first_leaf_of(arms) + -(-arms // FAMILY), FIELDS * FAMILY
 
 
 @kernel
