@@ -35,9 +35,9 @@ def installed(group: str) -> dict[str, list[EntryPoint]]:
     return dict(sorted(found.items()))
 
 
-def find(group: str, name: str, base: type[Kind]) -> type[Kind] | None:
+def find(group: str, name: Any, base: type[Kind]) -> type[Kind] | None:
     """Return the class that an installed package provides under a name; None if there is none."""
-    entries = installed(group).get(name, [])
+    entries = installed(group).get(name, []) if isinstance(name, str) else []
     if not entries:
         return None
     if not _enabled:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -13,8 +14,12 @@ import dynabandit as db
 from dynabandit import Bandit
 from dynabandit.bandit import serialization
 from dynabandit.bandit.block_decisions import choose_columns
+from dynabandit.core.draws import not_empty
+from dynabandit.core.streams import stream
 from dynabandit.policies import draw_search, draw_tree
+from dynabandit.policies.base import PolicyState, Step
 from interpreted import interpreted
+from oracles.largest_draw import probabilities
 from trees_of_few_arms import trees_from
 
 ARMS = [f"arm {number}" for number in range(11)]
@@ -152,3 +157,67 @@ def test_damaged_cells_are_refused(cells: list[float]) -> None:
     del content["checksum"], content["format"], content["version"]
     with pytest.raises(ValueError, match="cells must be the numbers of a tree"):
         Bandit.from_json(serialization.write({**content, "cells": cells}))
+
+
+@pytest.mark.parametrize("estimated", [False, True], ids=["choices", "propensities"])
+def test_arms_that_a_decision_leaves_out_count_as_arms(estimated: bool) -> None:
+    """The probability that this fails by chance is 1e-4; the seeds are fixed."""
+    bandit, left, draws = Bandit("aff-ots", arms=ARMS, seed=3), np.array([1, 4, 8]), 1200
+    for number in range(220):
+        bandit.play_column(number % len(ARMS))
+        bandit.reward_column(number % len(ARMS), float((number // 55 + number % len(ARMS)) % 2))
+    bandit._step += 30_000  # idle steps, divided by the number of arms, decide how much is forgotten
+    functions, played = bandit.policy.functions, bandit._arms
+    state = PolicyState(bandit._memory, bandit._shared, played.last_played, played.pending, None)
+    params, nothing = bandit.policy.params(len(ARMS)), np.zeros(0)
+    step = Step(
+        bandit.step + 1, len(ARMS), functions.common(state, bandit.step + 1, params), nothing, nothing, stream(1)
+    )
+    assert functions.posterior is not None
+    shapes = np.array([not_empty(functions.posterior(state, column, step, params)) for column in left.tolist()])
+    expected = draws * probabilities(*shapes.T, optimistic=True)
+    assert expected.min() > 5.0
+    with mock.patch("dynabandit.policies.draw_tree.MANY_ARMS", 2):
+        if estimated:
+            with mock.patch.object(Bandit, "_exact_probabilities", return_value=None):
+                shares = bandit.propensities(draws=draws, among=left)
+            counts = draws * np.array([shares[ARMS[column]] for column in left])
+        else:
+            chosen = []
+            for seed in range(draws):
+                bandit._signed_seed = seed
+                chosen.append(bandit._choose_among(left, bandit.step + 1, None))
+            counts = np.array([chosen.count(column) for column in left])
+    assert stats.chisquare(counts, expected).pvalue > 1e-4
+
+
+def test_a_choice_that_ends_with_an_error_leaves_no_trace() -> None:
+    bandit = grown("ts")
+    before = bandit.state_hash()
+    with mock.patch.object(draw_search, "USUAL_VISITS", 0.5):
+        with (
+            mock.patch.object(Bandit, "place_propensities", side_effect=ArithmeticError),
+            pytest.raises(ArithmeticError),
+        ):
+            bandit.rank(3)
+        assert bandit.state_hash() == before
+        bandit.rank(3)
+        assert bandit.state_hash() != before
+
+
+def test_arms_are_open_again_after_an_error() -> None:
+    bandit, left = grown("ts"), np.arange(10)
+    again = bandit.copy()
+    assert bandit._tree is not None
+    choose, calls = bandit._tree._choose, []
+
+    def failing(*arguments: Any) -> int:
+        calls.append(arguments[-1])
+        if not arguments[-1]:
+            raise ArithmeticError
+        return choose(*arguments)
+
+    with mock.patch.object(bandit._tree, "_choose", failing), pytest.raises(ArithmeticError):
+        bandit.choose_column(among=left)
+    assert calls == [True, False]
+    assert [bandit.choose_column() for _ in range(30)] == [again.choose_column() for _ in range(30)]

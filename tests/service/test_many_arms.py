@@ -3,14 +3,16 @@
 import contextlib
 import threading
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
+import structlog
 
 from dynabandit.bandit import Bandit, serialization
 from dynabandit.service import loading, snapshots
 from dynabandit.service.decider_contacts import DeciderContacts
-from dynabandit.service.domain import unit_of_work
+from dynabandit.service.domain import bandit_state, unit_of_work
 from dynabandit.service.http import handlers, responses
 from dynabandit.service.stores import open_store
 from service.domain.shop import Shop
@@ -83,6 +85,37 @@ def test_decisions_in_a_tree_are_replayed_from_the_log_and_from_snapshots(sqlite
         ]
         shop.store.close()
         assert_replay_agrees(sqlite_url)
+
+
+def test_a_decision_that_fails_changes_no_tree(sqlite_url: str) -> None:
+    with trees_from(2), mock.patch("dynabandit.policies.draw_search.USUAL_VISITS", 0.5):
+        shop = Shop(sqlite_url, policy="mix-ts")
+        for _ in range(6):
+            shop.decide()
+        before = shop.state.bandit.state_hash()
+        with mock.patch.object(bandit_state, "place_propensities", side_effect=ArithmeticError):
+            with pytest.raises(ArithmeticError):
+                shop.state.decide(0.0, 0.0)
+        assert shop.state.bandit.state_hash() == before
+        shop.store.close()
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_a_tree_that_cannot_be_built_in_advance_is_logged_and_built_by_the_next_decision(sqlite_url: str) -> None:
+    with trees_from(2):
+        shop = Shop(sqlite_url, policy="ts")
+        shop.decide()
+        shop.state.bandit.pause_arm("red")
+        loader = loading.Loader(shop.work)
+        with structlog.testing.capture_logs() as logs:
+            with mock.patch.object(Bandit, "build_tree", side_effect=ArithmeticError):
+                loader.build_trees(shop.state)
+                while loader:
+                    loader.step()
+        loader.stop()
+        assert [line["event"] for line in logs if line["log_level"] == "error"] == ["building a tree failed"]
+        assert shop.state.bandit.choose() != "red"
+        shop.store.close()
 
 
 def test_a_large_bandit_is_encoded_in_parts(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

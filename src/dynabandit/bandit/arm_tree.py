@@ -17,16 +17,11 @@ from dynabandit.core.philox import MASK
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import Stream
 from dynabandit.policies import draw_tree
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, compiled_for, never_explore
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, compiled_for
 from dynabandit.policies.choose_arm import Workspace
 from dynabandit.policies.draw_cells import BOUNDARY, EXCESS, SAVED
 
 MOST_EXCLUDED = 64  # of the arms of the tree: a decision between the others closes these for a moment
-
-
-def has_tree(functions: PolicyFunctions, arms: int) -> bool:
-    """Whether a bandit makes decisions between so many arms in a tree."""
-    return draw_tree.uses_draw_tree(functions, arms) and functions.explore is never_explore
 
 
 @functools.cache
@@ -146,20 +141,28 @@ class ArmTree:
         """Build the tree again before the next decision: many columns have changed."""
         self._cells, self._tree = self.cells, None
 
+    def restore(self, cells: np.ndarray | None) -> None:
+        """Return to the cells before a decision that was not made."""
+        self._cells, self._tree = cells, None
+
     def choose(self, given: TreeInput, number: int, columns: np.ndarray, excluded: np.ndarray) -> int:
-        """Return the column to play at step `number`: one of `columns` that is not `excluded`."""
+        """Return the column to play at step `number`: one of `columns` that is not `excluded`.
+
+        Excluded arms still count as arms: posteriors that depend on the number of arms are those of all `columns`.
+        """
         if not self.is_built(columns):
             self.build(given, number, columns)
         places, tree = np.searchsorted(columns, excluded).tolist(), self._tree
         assert tree is not None
         if places:
             self._call(given, number, fills=True)  # what has not expired is not computed again
-        for place in places:
-            compiled_close_arm()(tree, place, len(columns))
-        chosen = int(columns[self._call(given, number)])
-        for place in places:
-            compiled_mark_arm()(tree, place, len(columns))
-        return chosen
+        try:
+            for place in places:
+                compiled_close_arm()(tree, place, len(columns))
+            return int(columns[self._call(given, number)])
+        finally:
+            for place in places:
+                compiled_mark_arm()(tree, place, len(columns))
 
     def _call(self, given: TreeInput, number: int, *, fills: bool = False) -> int:
         assert self._tree is not None

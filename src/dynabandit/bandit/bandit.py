@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.bandit import serialization
-from dynabandit.bandit.arm_tree import ArmTree, has_tree, restored_cells
+from dynabandit.bandit.arm_tree import ArmTree, restored_cells
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.contexts import Contexts, make_contexts
 from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, law_after_change, live_policy
@@ -27,6 +27,7 @@ from dynabandit.features import ArmFeatures, FeatureEncoder
 from dynabandit.policies import AUTO, Policy, PolicyState, policy as make_policy, resolved
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choice_probabilities import choice_of, write_laws
+from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.simulation import compiled
 from dynabandit.validation import BOUNDED, RewardDomain, integer
 
@@ -124,7 +125,7 @@ class Bandit(Ranking, RewardLearning):
         self._columns = self._arms.available()
         self._all_open = len(self._columns) == len(self._arms)
         self._params, self._space = self._sized(self._open_arms())
-        if not has_tree(functions, len(self._columns)):
+        if not uses_draw_tree(functions, len(self._columns)):
             self._tree = None
         elif self._tree is None:
             self._tree = ArmTree(functions)

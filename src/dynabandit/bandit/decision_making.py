@@ -1,11 +1,12 @@
 """The part of a bandit that decides: burn-in, reserved traffic or the policy's choice, with or without context."""
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dynabandit.bandit.arm_tree import MOST_EXCLUDED, ArmTree, TreeInput, has_tree
+from dynabandit.bandit.arm_tree import MOST_EXCLUDED, ArmTree, TreeInput
 from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
 from dynabandit.bandit.live_policies import check_size
@@ -14,6 +15,7 @@ from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, SHARE, stream, uniform
 from dynabandit.policies import Policy, PolicyState
 from dynabandit.policies.choose_arm import Workspace, new_workspace
+from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.simulation.stepper import least_played_arm
 from dynabandit.validation import integer
 
@@ -216,9 +218,20 @@ class DecisionMaking:
     def _excluded(self, columns: np.ndarray) -> np.ndarray | None:
         """Return the columns that a decision between `columns` leaves out, or None if the tree is no use for it."""
         missing = len(self._columns) - len(columns)
-        if missing > MOST_EXCLUDED or not has_tree(self._policy.functions, len(columns)):
+        if missing > MOST_EXCLUDED or not uses_draw_tree(self._policy.functions, len(columns)):
             return None
         return columns[:0] if missing == 0 else np.setdiff1d(self._columns, columns, assume_unique=True)
+
+    @contextlib.contextmanager
+    def undone_by_errors(self) -> Iterator[None]:
+        """Undo the changes of a choice, those of the tree's cells, if an error comes before its play is recorded."""
+        cells = None if self._tree is None else self._tree.cells
+        try:
+            yield
+        except BaseException:
+            if self._tree is not None:
+                self._tree.restore(cells)
+            raise
 
     def _tree_input(self) -> TreeInput:
         return TreeInput(self._memory, self._shared, self._arms.played, self._space, self._params, self._signed_seed)

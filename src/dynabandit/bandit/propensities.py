@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from dynabandit.bandit.decision_making import ContextValues, DecisionMaking, SomeArms
-from dynabandit.core.streams import LARGEST_STEP, shifted, stream
+from dynabandit.core.streams import LARGEST_STEP, seed_of_place, shifted, stream
 from dynabandit.policies import PolicyState
 from dynabandit.policies.base import no_preparation
 from dynabandit.policies.choice_probabilities import (
@@ -186,6 +186,9 @@ class Propensities(DecisionMaking):
         between: Callable[[], None],
     ) -> np.ndarray:
         """Return the share of each column among independent draws of the policy's choice."""
+        excluded = None if self._tree is None else self._excluded(columns)
+        if excluded is not None and len(excluded) > 0:
+            return self._shares_in_tree(columns, excluded, draws, between)
         counts = np.zeros(len(columns), dtype=np.int64)
         params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
         count = compiled.count_choices(self._policy.functions)
@@ -200,3 +203,18 @@ class Propensities(DecisionMaking):
             random = shifted(stream(self._seed), first)
             count(state, self._step + 1, params, space, random, counts, min(part, draws - first))
         return np.asarray(counts / draws)
+
+    def _shares_in_tree(
+        self, columns: np.ndarray, excluded: np.ndarray, draws: int, between: Callable[[], None]
+    ) -> np.ndarray:
+        """Return the shares for a decision that leaves out a few of many arms, which still count as arms.
+
+        Posteriors in a tree do not depend on pending plays.
+        """
+        assert self._tree is not None
+        tree, given, chosen = self._tree.copy(), self._tree_input()._replace(shared=self._shared.copy()), []
+        for draw in range(draws):
+            between()
+            seed = compiled.signed_seed(seed_of_place(self._seed, -1 - draw))  # places of rankings have others
+            chosen.append(tree.choose(given._replace(seed=seed), self._step + 1, self._columns, excluded))
+        return np.asarray(np.bincount(np.searchsorted(columns, chosen), minlength=len(columns)) / draws)

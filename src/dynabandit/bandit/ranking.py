@@ -54,9 +54,10 @@ class Ranking(Propensities):
         >>> [arm.pending for arm in bandit.arms.values()], bandit.arms["b"].mean
         ([0, 0, 0], 1.0)
         """
-        columns = self.ranked_columns(count, context, among)
-        propensities = self.place_propensities(columns, context, among)
-        self.play_column(columns[0], context)
+        with self.undone_by_errors():
+            columns = self.ranked_columns(count, context, among)
+            propensities = self.place_propensities(columns, context, among)
+            self.play_column(columns[0], context)
         return [RankedArm(self._arms.names[one], each) for one, each in zip(columns, propensities, strict=True)]
 
     def ranked_columns(

@@ -30,7 +30,7 @@ STEPS = (
         look=0,
         text="""
         Arm 3 is the best arm from step 3,000 to step 5,000 only. Thompson sampling estimates a mean from all rewards
-        since the start. Look at the means: the estimate of arm 3 rises a thousand steps after its mean does, and after
+        since the start. Look at the means: the estimate of arm 3 rises hundreds of steps after its mean does, and after
         the mean falls back the estimate falls so slowly that the arm is still played at the end.
 
         The regret curve becomes steeper after each of the two changes.

@@ -112,6 +112,7 @@ class Reveal(Protocol):
     def __call__(self, state: PolicyState, arm: int, mean: float, /) -> None: ...
 
 
+LARGEST_COLUMN = 272  # slots of memory, or shared numbers, of a policy with an `idle_posterior`: a row of a draw tree
 # How the posterior of an arm changes between its plays and rewards, see `PolicyFunctions.idle_posterior`
 CONSTANT, MONOTONE = "constant", "monotone"
 
@@ -362,6 +363,8 @@ def compiled_for(functions: PolicyFunctions, function: Function) -> Function:
 
 def new_state(policy: Policy, columns: int, params: Any, context: Context | None = None) -> PolicyState:
     """Return the state of a policy without any reward; a contextual policy needs the context."""
+    if policy.functions.idle_posterior is not None and max(policy.memory_size(), policy.shared_size()) > LARGEST_COLUMN:
+        raise ValueError(f"idle_posterior must be None with more than {LARGEST_COLUMN} slots or shared numbers")
     memory, shared = np.zeros((policy.memory_size(), columns)), np.zeros(policy.shared_size())
     models = None
     if policy.functions.contextual:

@@ -28,7 +28,7 @@ from dynabandit.core.beta_cells import write_log_distribution
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import not_empty
 from dynabandit.core.largest_beta_draw import sub_gaussian_bound
-from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Step
+from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Step, never_explore
 from dynabandit.policies.draw_cells import (
     BOUNDARIES,
     BOUNDARY,
@@ -66,13 +66,19 @@ UNLIKELY = 0.1  # divided by the number of arms: the probability of a draw that 
 
 
 def uses_draw_tree(functions: PolicyFunctions, arms: int) -> bool:
-    """Whether decisions between so many arms are made with a draw tree."""
-    return functions.posterior is not None and functions.idle_posterior is not None and arms > MANY_ARMS
+    """Whether decisions between so many arms are made with a draw tree, in simulations and by bandits."""
+    known = functions.posterior is not None and functions.idle_posterior is not None
+    return known and functions.explore is never_explore and arms > MANY_ARMS
 
 
 def new_draw_trees(replications: int, arms: int) -> np.ndarray:
     """Return an empty tree for each replication, which its first decision fills."""
-    return np.zeros((replications, HEAD_ROWS + first_leaf_of(arms) + -(-arms // FAMILY), FIELDS * FAMILY))
+    return np.zeros((replications, *tree_shape(arms)))
+
+
+def tree_shape(arms: int) -> tuple[int, int]:
+    """Return the rows and columns of a tree."""
+    return HEAD_ROWS + first_leaf_of(arms) + -(-arms // FAMILY), FIELDS * FAMILY
 
 
 @kernel

@@ -80,7 +80,9 @@ class Loader:
             if number not in self._started:
                 if number in self._building and not _is_done(self._building[number]):
                     return None
-                self._building.pop(number, None)
+                built = self._building.pop(number, None)
+                if built is not None and (problem := built.exception()) is not None:  # the next decision tries again
+                    log.error("building a tree failed", bandit=number, exc_info=problem)
                 state = self._latest(number)
                 if state is None:
                     return None

@@ -1,5 +1,6 @@
 """The state of a bandit as its events make it, using the library's own `Bandit`."""
 
+import contextlib
 import copy
 import hashlib
 import json
@@ -111,14 +112,17 @@ class LoggedState:
         places: int | None = None,
     ) -> EventRow:
         """Make the next decision and return its event; with `places`, a ranking of so many arms."""
-        columns, held = ranked_columns(self.bandit, self.number, self.settings.holdout, asked, places or 1)
-        first = first_propensities(self.bandit, self.settings.holdout, asked)
-        probabilities = place_propensities(self.bandit, self.settings.holdout, asked, columns, first)
-        details = msgspec.structs.replace(asked, holdout=True) if held else asked
-        if self.shadow is not None:
-            known = first if places is None else None  # the reward of a ranking may be for another arm
-            details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, known))
-        self.bandit.play_column(columns[0], asked.context, counts_for_shares=not held)
+        with contextlib.ExitStack() as undone:
+            for one in self.bandits:
+                undone.enter_context(one.undone_by_errors())
+            columns, held = ranked_columns(self.bandit, self.number, self.settings.holdout, asked, places or 1)
+            first = first_propensities(self.bandit, self.settings.holdout, asked)
+            probabilities = place_propensities(self.bandit, self.settings.holdout, asked, columns, first)
+            details = msgspec.structs.replace(asked, holdout=True) if held else asked
+            if self.shadow is not None:
+                known = first if places is None else None  # the reward of a ranking may be for another arm
+                details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, known))
+            self.bandit.play_column(columns[0], asked.context, counts_for_shares=not held)
         if places is not None:
             details = msgspec.structs.replace(details, ranking=columns, propensities=probabilities)
         number, step, body = self.sequence + 1, self.bandit.step, write_details(details)

@@ -7,13 +7,12 @@ from typing import Any
 import structlog
 
 from dynabandit.bandit import Bandit
-from dynabandit.bandit.arm_tree import has_tree
 from dynabandit.bandit.live_policies import models_size
 from dynabandit.core.compilation import is_cached
 from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import Policy, is_contextual, policy as make_policy
-from dynabandit.policies.draw_tree import MANY_ARMS
+from dynabandit.policies.draw_tree import MANY_ARMS, uses_draw_tree
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.learning import AT_ONCE
@@ -122,7 +121,7 @@ def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None
         else:
             log_compilation(bandit.policy, compiled.choose, compiled.learn)
         bandit.compile()
-        if has_tree(bandit.policy.functions, arms):
+        if uses_draw_tree(bandit.policy.functions, arms):
             bandit_to_compile(name, parameters, MANY_ARMS + 1).compile()
 
 

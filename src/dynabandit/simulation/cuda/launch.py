@@ -15,7 +15,7 @@ from dynabandit.environments.delays import NO_DELAY
 from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
 from dynabandit.policies.choose_arm import SCRATCH_ROWS, is_pruned
-from dynabandit.policies.draw_tree import new_draw_trees, uses_draw_tree
+from dynabandit.policies.draw_tree import new_draw_trees, tree_shape, uses_draw_tree
 from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda.devices import free_bytes, run_divided
 from dynabandit.simulation.cuda.group_shapes import LANES, MANY_PATH_LANES, WARPS, GroupShape, group_shape, in_step
@@ -107,7 +107,7 @@ def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: i
         tuned = policy.tuned(1, horizon)
         each += 8 * (arms * (tuned.memory_size() + 2 + 2 * counts + SCRATCH_ROWS) + tuned.shared_size())
         if uses_draw_tree(policy.functions, arms):
-            each += new_draw_trees(1, arms).nbytes
+            each += 8 * math.prod(tree_shape(arms))
         if policy.functions.contextual and context is not None:
             each += 8 * tuned.initial_models(arms, context).size
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
