@@ -25,6 +25,7 @@ from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.interpreted_first import LARGEST_ARGUMENTS, SETTING, FirstCalls, interpreted_first
 from dynabandit.core.streams import uniform
 from dynabandit.simulation import compiled as entry_points, cpu
+from dynabandit.simulation.stepper import Block
 from laws import INTERPRETED
 
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
@@ -222,18 +223,26 @@ def test_a_bandit_decides_the_same_before_and_after_the_switch(fresh: None, monk
 @needs_compiler
 def test_small_simulations_may_be_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
+    steps: list[int] = []
+
+    class Interpreted(FirstCalls):
+        def __call__(self, *arguments: Any) -> Any:
+            steps.extend(one.steps for one in arguments if isinstance(one, Block))
+            return self.function.py_func(*arguments)
 
     def interpret(function: Any) -> Any:
         asked.append(function)
-        return function.py_func
+        return Interpreted(function)
 
-    expected = db.simulate("ucb", "case-3", horizon=200, replications=3, seed=1, keep=("arms", "rewards"))
+    expected = db.simulate("ucb", "case-3", horizon=200, replications=3, seed=1, keep=("arms", "rewards"), threads=1)
     assert asked == []
     monkeypatch.setattr(cpu, "interpreted_first", interpret)
-    found = db.simulate("ucb", "case-3", horizon=200, replications=3, seed=1, keep=("arms", "rewards"))
+    found = db.simulate("ucb", "case-3", horizon=200, replications=3, seed=1, keep=("arms", "rewards"), threads=1)
     assert asked
     for one, other in ((found.regret, expected.regret), (found.arms, expected.arms), (found.rewards, expected.rewards)):
         assert np.array_equal(np.asarray(one), np.asarray(other))
+    assert sum(steps) == 200
+    assert max(steps) * 2 * 3 <= cpu.INTERPRETED_CELLS  # so that none takes long
     asked.clear()
     db.simulate("ucb", "case-3", horizon=cpu.SMALL // 2 + 1, seed=1)
     assert asked == []

@@ -6,9 +6,11 @@ If a test fails here after an upgrade of Numba or numba-cuda, that release chang
 
 import fcntl
 import gc
-import importlib
+import importlib.util
 import itertools
 import os
+import subprocess
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +21,7 @@ import numba
 import numpy as np
 import pytest
 from numba.core import bytecode, caching
-from numba.core.codegen import JITCPUCodegen
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.registry import cpu_target
 
 from dynabandit.core import numba_internals
@@ -36,6 +38,16 @@ def increase(x: float) -> float:
     return x + 1.0
 
 
+def imported_again() -> Any:
+    """Return a new copy of the module; other modules keep the one that they use."""
+    spec = importlib.util.find_spec(numba_internals.__name__)
+    assert spec is not None
+    assert spec.loader is not None
+    copy = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(copy)
+    return copy
+
+
 def test_function_identity_counts_symbols_with_unique_ids() -> None:
     assert has_symbol_counter(), "numba.core.bytecode.FunctionIdentity._unique_ids is not an itertools.count any more"
     first = next(bytecode.FunctionIdentity._unique_ids)
@@ -49,12 +61,12 @@ def test_a_process_and_its_forked_children_count_symbols_from_random_numbers(mon
     at_fork: list[Any] = []
     monkeypatch.setattr(os, "register_at_fork", lambda after_in_child: at_fork.append(after_in_child))
     monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", itertools.count(1))
-    importlib.reload(numba_internals)
+    copy = imported_again()
     first = next(bytecode.FunctionIdentity._unique_ids)
     (in_child,) = at_fork
-    with cache_directory(SimpleNamespace(CACHE_DIR=""), Path("held")):  # by a thread that the child does not have
+    with copy.cache_directory(SimpleNamespace(CACHE_DIR=""), Path("held")):  # by a thread that the child does not have
         in_child()
-        with cache_directory(SimpleNamespace(CACHE_DIR=""), Path("free")):
+        with copy.cache_directory(SimpleNamespace(CACHE_DIR=""), Path("free")):
             assert abs(next(bytecode.FunctionIdentity._unique_ids) - first) > 1000
     assert first > 1000  # below with probability 1e-15
 
@@ -65,7 +77,7 @@ def test_a_counter_that_cannot_be_replaced_or_a_system_without_fork_is_left_alon
     monkeypatch.delattr(os, "register_at_fork")
     for counter in (range(5), itertools.count(1)):
         monkeypatch.setattr(bytecode.FunctionIdentity, "_unique_ids", counter)
-        importlib.reload(numba_internals)
+        imported_again()
         assert (bytecode.FunctionIdentity._unique_ids is counter) == (counter == range(5))
 
 
@@ -219,9 +231,59 @@ def test_a_function_that_creates_arrays_counts_references(monkeypatch: pytest.Mo
         return float(numbers.sum())
 
     assert compiled(total)(2.0) == compiled(total)(2.0) == 2.0
-    with pytest.raises(KernelError, match="not_defined"):
-        compiled(lambda: not_defined)()  # type: ignore[name-defined]  # noqa: F821
     assert gc.isenabled()
+
+
+@needs_compiler
+def test_other_errors_are_raised_without_a_second_attempt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    function: Any = compiled(lambda: not_defined)  # type: ignore[name-defined]  # noqa: F821
+    with pytest.raises(KernelError, match="not_defined"):
+        function()
+    assert (function.targetoptions["_nrt"], gc.isenabled()) == (False, True)
+
+
+@needs_compiler
+def test_functions_that_return_arrays_must_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    def parts(numbers: np.ndarray) -> tuple[float, np.ndarray]:
+        return numbers[0], numbers[1:]
+
+    function = compiled(parts)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="creates_arrays"):
+            function(np.arange(3.0))
+    first, rest = compiled(parts, creates_arrays=True)(np.arange(3.0))
+    assert (first, list(rest)) == (0.0, [1.0, 2.0])
+
+
+@needs_compiler
+def test_functions_of_users_that_kernels_call_can_be_values(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    doubled = numba.njit(lambda x: x * 2.0)
+    assert compiled(lambda x: doubled(x))(1.0) == 2.0
+    apply = numba.njit("float64(FunctionType(float64(float64)), float64)")(lambda function, x: function(x))
+    assert apply(doubled, 3.0) == 6.0
+
+
+WITHOUT_PRIVATE_NAMES = """
+import numba
+from numba.core import bytecode, codegen
+bytecode.Renamed, codegen.Renamed = bytecode.FunctionIdentity, codegen.JITCodeLibrary
+del bytecode.FunctionIdentity, codegen.JITCodeLibrary
+import dynabandit
+from dynabandit.core.compilation import compiled
+from dynabandit.core.numba_internals import has_code_libraries, has_symbol_counter
+bytecode.FunctionIdentity, codegen.JITCodeLibrary = bytecode.Renamed, codegen.Renamed  # which Numba itself uses
+print(has_code_libraries(), has_symbol_counter(), compiled(lambda x: x + 1.0)(1.0))
+"""
+
+
+@needs_compiler
+def test_a_numba_with_other_names_compiles_as_usual() -> None:
+    run = subprocess.run([sys.executable, "-c", WITHOUT_PRIVATE_NAMES], capture_output=True, text=True, timeout=300)
+    assert (run.stdout, run.stderr) == ("False False 2.0\n", "")
 
 
 @needs_compiler
@@ -238,6 +300,15 @@ def test_a_thread_can_be_asked_to_stop_compiling(monkeypatch: pytest.MonkeyPatch
 def test_a_numba_with_other_code_libraries_compiles_as_usual(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.delattr(JITCPUCodegen, "_library_class")
+    assert not has_code_libraries()
+    monkeypatch.undo()
+    construct = JITCodeLibrary.__init__
+
+    def construct_as_in_numba_0_60(library: Any, *arguments: Any) -> None:
+        construct(library, *arguments)
+        del library._reload_init
+
+    monkeypatch.setattr(JITCodeLibrary, "__init__", construct_as_in_numba_0_60)
     assert not has_code_libraries()
     monkeypatch.undo()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))

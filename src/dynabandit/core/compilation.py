@@ -24,6 +24,7 @@ from dynabandit.core.kernel_errors import kernel_errors
 from dynabandit.core.numba_internals import (
     cache_directory,
     compile_once,
+    forbid_returned_arrays,
     has_symbol_counter,
     key_by_signature,
     wrap_compilation,
@@ -59,9 +60,12 @@ def inlined_kernel(function: Function) -> Function:
 def compiled(function: Function, *, creates_arrays: bool = False) -> Function:
     """Return `function` compiled for the CPU: on its first call, without the GIL, cached on disk.
 
-    Kernels do not create arrays. If a function does, it need not be said, but saves a first attempt to compile it.
+    Kernels do not create arrays. If a function returns arrays, `creates_arrays` must be true. If it only creates them,
+    it need not be said, but saves a first attempt to compile it.
     """
     dispatcher = _dispatcher(function, {**CPU_OPTIONS, "_nrt": creates_arrays})
+    if not creates_arrays:
+        forbid_returned_arrays(dispatcher)
     wrap_compilation(dispatcher, lambda: kernel_errors(function))
     return cast(Function, dispatcher)
 

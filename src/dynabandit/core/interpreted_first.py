@@ -145,12 +145,14 @@ class CompilingThread:
         self._stopped = False
 
     def _run(self) -> None:
-        with stop_compiling_when(lambda: self._stopped), suppress(CompilationStopped):
-            while (calls := self._next()) is not None:
-                with suppress(Exception):  # the next call compiles the function again, and raises the error
-                    calls.function.compile(calls.signature)
-                calls.compiled = True
-        self._thread = None
+        try:
+            with stop_compiling_when(lambda: self._stopped), suppress(CompilationStopped):
+                while (calls := self._next()) is not None:
+                    with suppress(Exception):  # the next call compiles the function again, and raises the error
+                        calls.function.compile(calls.signature)
+                    calls.compiled = True
+        finally:
+            self._thread = None
 
     def _next(self) -> FirstCalls | None:
         with self._lock:

@@ -121,6 +121,24 @@ def compile_once(dispatcher: Any, folder: Path | None) -> Any:
     return dispatcher
 
 
+def forbid_returned_arrays(dispatcher: Any) -> None:
+    """Let a dispatcher raise `TypeError` if its function returns an array, also inside of a tuple.
+
+    Without counting references, Python would get the array of the caller in place of a view of it.
+    """
+    add_overload = getattr(dispatcher, "add_overload", None)
+    if add_overload is None:
+        return
+
+    def check_and_add(compiled: Any) -> None:
+        returned = compiled.signature.return_type
+        if dispatcher.targetctx.data_model_manager[returned].contains_nrt_meminfo():
+            raise TypeError(f"{dispatcher.__name__} returns {returned}: compile it with creates_arrays=True")
+        add_overload(compiled)
+
+    dispatcher.add_overload = check_and_add
+
+
 @contextmanager
 def machine_code_of_whole_functions() -> Iterator[None]:
     """Let Numba generate machine code of a function together with all that it calls, and not also of each of these.
@@ -138,7 +156,14 @@ def machine_code_of_whole_functions() -> Iterator[None]:
         collects = gc.isenabled() and not hasattr(_stopping, "asked")
         codegen = context.codegen()
         before, codegen._library_class = codegen._library_class, WholeFunctionLibrary
-        context.create_cfunc_wrapper = lambda *arguments: None  # for C, which calls none of our functions
+        create_wrapper = context.create_cfunc_wrapper
+
+        def create_wrapper_of_others(library: Any, description: Any, *others: Any) -> None:
+            # The wrapper is for C and for functions as values, which ours never are
+            if description.modname.partition(".")[0] != "dynabandit":
+                create_wrapper(library, description, *others)
+
+        context.create_cfunc_wrapper = create_wrapper_of_others
         if collects:
             gc.disable()
         try:
@@ -173,16 +198,18 @@ def _stop_if_asked() -> None:
 
 
 def has_code_libraries() -> bool:
-    """Whether Numba's code libraries have the methods on which `WholeFunctionLibrary` relies."""
+    """Whether Numba's code libraries have all on which `WholeFunctionLibrary` relies; those of Numba 0.60 do not."""
     names = (
-        "_ensure_finalized", "_finalize_final_module", "_get_module_for_linking", "_optimize_final_module",
-        "_raise_if_finalized", "codegen", "finalize", "get_defined_functions", "get_pointer_to_function",
+        "_codegen", "_ensure_finalized", "_final_module", "_finalize_final_module", "_finalized",
+        "_get_module_for_linking", "_linking_libraries", "_optimize_final_module", "_raise_if_finalized",
+        "_reload_init", "codegen", "finalize", "get_defined_functions", "get_pointer_to_function",
     )  # fmt: skip
-    return (
-        all(hasattr(JITCodeLibrary, name) for name in names)
-        and hasattr(CPUContext, "create_cfunc_wrapper")
-        and hasattr(JITCPUCodegen, "_library_class")
-    )
+    if JITCodeLibrary is object or not hasattr(CPUContext, "create_cfunc_wrapper"):
+        return False
+    if not hasattr(JITCPUCodegen, "_library_class"):
+        return False
+    library = JITCodeLibrary(cpu_target.target_context.codegen(), "dynabandit")
+    return all(hasattr(library, name) for name in names)
 
 
 class WholeFunctionLibrary(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types

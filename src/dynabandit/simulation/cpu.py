@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynabandit.core.interpreted_first import interpreted_first
+from dynabandit.core.interpreted_first import FirstCalls, interpreted_first
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments.base import cells_per_step, compiled_write_paths
@@ -25,6 +25,7 @@ TASK_BYTES = 1 << 26  # of a task with more than one replication
 MOST_BYTES = 1 << 31  # of all tasks that run at the same time: with many arms not every thread gets one
 OTHER_BYTES = 128  # per arm: the workspace, the means, and the environment's state and parameters
 SMALL = 10_000  # arms x steps x replications x policies: interpreted code takes less time than compiling
+INTERPRETED_CELLS = 250  # arms x steps x replications per block as long as code may be interpreted: it takes 0.1 s
 CONSTANT_STEPS = 1024  # per block with constant means, which need one row only
 
 
@@ -108,11 +109,13 @@ def run_task(
 ) -> None:
     """Run the replications from `low` up to `high` of every policy, block after block."""
     environment, horizon, policies = request.environment, request.horizon, request.policies
-    arms, law, count = environment.arms, environment.reward_functions, high - low
+    arms, count = environment.arms, high - low
     random = shifted(request.random, low)
+    if _may_be_interpreted(request):  # short calls, so that they switch to compiled code soon
+        steps = max(1, INTERPRETED_CELLS // (count * arms))
+        limits = BlockLimits(min(limits.changing, steps), min(limits.constant, steps))
     switches = _switches(request, random, count, limits)
-    delay, delayed = request.delay, request.delay is not None
-    delays = NO_DELAY if delay is None else delay.params(arms)
+    delays = NO_DELAY if request.delay is None else request.delay.params(arms)
     states = {label: _states(request, policy, switches) for label, policy in policies.items()}
     spaces = {
         label: new_workspace(policy.functions, arms, horizon)._replace(tree=new_trees(policy.functions, count, arms))
@@ -123,7 +126,7 @@ def run_task(
         cursor = int(np.searchsorted(request.times, first))
         for label, policy in policies.items():
             block = Block(first, steps, policy.burn_in, cursor, rows[label].arms.size > 0)
-            play_block = _function(request, play(policy.functions, arms, law, delayed=delayed))
+            play_block = _play(request, policy)
             play_block(states[label], rows[label], paths, block, spaces[label], delays, random)
         if not advance(count * steps):
             return
@@ -160,6 +163,16 @@ def _switches(request: Request, random: Stream, count: int, limits: BlockLimits)
         for _, steps, paths in _blocks(request, random, count, limits):
             add(paths.means, paths.best, min(steps, paths.means.shape[1]), incumbent, switches)
     return switches
+
+
+def _play(request: Request, policy: Policy) -> Callable[..., None]:
+    """Return the function that plays a block of steps of a policy."""
+    environment, delayed = request.environment, request.delay is not None
+    return _function(request, play(policy.functions, environment.arms, environment.reward_functions, delayed=delayed))
+
+
+def _may_be_interpreted(request: Request) -> bool:
+    return any(isinstance(_play(request, policy), FirstCalls) for policy in request.policies.values())
 
 
 def _function(request: Request, function: Callable[..., None]) -> Callable[..., None]:
