@@ -223,6 +223,18 @@ def test_cells_are_placed_where_the_largest_draw_is_and_again_if_too_many_arms_a
     assert many.tree[0, EXCESS] < 30.0
 
 
+def test_cells_follow_draws_with_very_large_log_odds() -> None:
+    many = Many("dts", arms=60)
+    many.functions = many.functions._replace(posterior=given)
+    many.state.memory[:] = np.array([(4.0, 1e-4)] * 60).T
+    for replication in range(150):
+        many.choose(replication)
+    many.tree[0, EXCESS] = 0.0
+    for replication in range(30):
+        many.choose(replication)
+    assert many.tree[0, EXCESS] < 60.0  # all arms are visited 30 times if the cells are not where the draws are
+
+
 def test_the_saved_numbers_are_32() -> None:
     assert (EXCESS, BOUNDARY, SAVED, CELLS, len(LEVELS)) == (0, 1, 32, 32, 31)
 

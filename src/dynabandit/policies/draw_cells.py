@@ -18,7 +18,7 @@ BOUNDARIES = CELLS - 1
 LEVELS = (0.001, 0.01, 0.06, *(0.25 * i for i in range(1, 13)), *(3.0 * 1.32**i for i in range(1, 17)))
 REFERENCE = LEVELS.index(3.0)  # with probability exp(-3) the largest draw is below this boundary
 LOWEST_HAZARD, HIGHEST_HAZARD = 1e-9, 1e9  # what counts as 0 and as infinite when boundaries are placed
-LARGEST_LOG_ODDS = 500.0
+LARGEST_LOG_ODDS = 1e12  # draws are so large if a shape is very small
 SMALLEST_GAP = 1e-9  # between two boundaries, relative to their size
 
 # The head of a tree, see `policies.draw_tree`: the numbers that a bandit saves, and others that follow from them
