@@ -39,7 +39,7 @@ def test_a_row_has_the_fields_in_their_order() -> None:
 @pytest.mark.parametrize("is_compiled", [False, True])
 def test_a_vector_is_read_back_with_the_types_of_the_fields(is_compiled: bool) -> None:
     read = vector_reader(Outer)
-    found = (compiled(read) if is_compiled else read)(to_row(RECORD))
+    found = (compiled(read, creates_arrays=True) if is_compiled else read)(to_row(RECORD))
     assert found[:3] == RECORD[:3]
     assert found.rates.tolist() == [0.1, 0.2]
     assert isinstance(found.window, int)
