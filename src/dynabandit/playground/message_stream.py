@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.core.compilation import is_cached
+from dynabandit.core.code_cache import is_cached
 from dynabandit.environments.base import compiled_write_paths
 from dynabandit.experiments import Experiment
 from dynabandit.playground.link import MOST_NUMBERS, Trial
