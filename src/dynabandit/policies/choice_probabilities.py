@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.core import largest_of_draws
+from dynabandit.core import probability_of_largest
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.draws import not_empty
 from dynabandit.core.fingerprint import refers_to
@@ -23,7 +23,11 @@ from dynabandit.policies.choose_arm import Workspace
 from dynabandit.policies.score_laws import BETA, COMMON_NORMAL, GAMMA, STUDENT, WEIGHTS
 
 MOST_ARMS = 100  # whose probabilities are computed by quadrature
-INTEGRATED = {BETA: largest_of_draws.BETA, GAMMA: largest_of_draws.GAMMA, STUDENT: largest_of_draws.STUDENT}
+INTEGRATED = {
+    BETA: probability_of_largest.BETA,
+    GAMMA: probability_of_largest.GAMMA,
+    STUDENT: probability_of_largest.STUDENT,
+}
 LAW_NUMBERS = 3  # at most
 
 
@@ -111,7 +115,7 @@ def probabilities_of(choice: Choice, laws: np.ndarray) -> np.ndarray | None:
     elif family == COMMON_NORMAL:
         probabilities = on_upper_envelope(laws[:, 0], laws[:, 1])
     else:
-        probabilities = largest_of_draws.largest_probabilities(INTEGRATED[family], laws, choice.optimistic)
+        probabilities = probability_of_largest.largest_probabilities(INTEGRATED[family], laws, choice.optimistic)
     return None if math.isnan(probabilities[0]) else probabilities
 
 

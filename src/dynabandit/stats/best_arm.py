@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dynabandit.core.largest_of_draws import BETA, STUDENT, largest_probabilities
+from dynabandit.core.probability_of_largest import BETA, STUDENT, largest_probabilities
 
 
 def best_of_shares(mean: np.ndarray, size: np.ndarray, prior: float = 1.0) -> np.ndarray:
