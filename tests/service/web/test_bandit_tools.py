@@ -34,7 +34,7 @@ def test_arms_are_compared_with_a_control_arm_that_the_address_remembers(
     expect(relative).to_contain_text("to \N{MINUS SIGN}")
     page.reload()
     expect(page.get_by_label("control arm")).to_have_value("dark & green")
-    means = {arm.arm: arm.mean for arm in client.state("compared").arms}
+    means = {arm.arm: arm.mean or 0.0 for arm in client.state("compared").arms}
     lost = 100 * (means["dark & green"] - means["red"])
     expect(difference).to_contain_text("points")
     shown = (difference.text_content() or "").partition(" points")[0].removeprefix("\N{MINUS SIGN}")

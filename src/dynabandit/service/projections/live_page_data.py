@@ -15,7 +15,7 @@ from dynabandit.service.projections.arm_comparison import MAX_COMPARED, probabil
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.chart_points import Series
 from dynabandit.service.shadow_types import ShadowState
-from dynabandit.stats.intervals import agresti_coull, binomial_total
+from dynabandit.stats.intervals import Estimate, agresti_coull, binomial_total
 
 MAX_LINES = 12  # arms with lines of their own; the others are drawn as one area
 MAX_LISTED = MAX_COMPARED  # arms in the table
@@ -102,10 +102,7 @@ def compared_with(control: str | None, data: dict[str, Any], history: BanditHist
     if control is None:
         return data
     found = uplifts(history, control, [arm["column"] for arm in data["arms"]])
-    shown = found and [
-        None if one is None else {kind: [_round(number) for number in estimate] for kind, estimate in one.items()}
-        for one in found
-    ]
+    shown = None if found is None else [None if one is None else _rounded_parts(one) for one in found]
     return {**data, "control": control, "uplift": shown}
 
 
@@ -332,6 +329,10 @@ def _shared_series(series: Series, baseline: tuple[np.ndarray, np.ndarray, np.nd
 
 def _round(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else float(f"{value:.5g}")
+
+
+def _rounded_parts(estimates: dict[str, Estimate]) -> dict[str, list[float | None]]:
+    return {kind: [_round(number) for number in estimate] for kind, estimate in estimates.items()}
 
 
 def _rounded(values: np.ndarray) -> list[float | int | None]:

@@ -146,12 +146,12 @@ class LogFollower:
         }
         listed = {number for bandits in listed_on.values() for number in bandits}
         open_bandits: dict[int, list[BanditPage]] = {}
-        for page in of_bandits:
-            number = store.find(page.name)
-            if number is None:
-                self._publish(page, b"null")
+        for one in of_bandits:
+            found = store.find(one.name)
+            if found is None:
+                self._publish(one, b"null")
             else:
-                open_bandits.setdefault(number, []).append(page)
+                open_bandits.setdefault(found, []).append(one)
         more = False
         for number in [*open_bandits, *(number for number in listed if number not in open_bandits)]:
             if number not in self._unreadable and not self._stopping:

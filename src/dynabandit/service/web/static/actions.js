@@ -13,8 +13,9 @@ export function askRetire(arm) {
   open(byId("retire-dialog"));
 }
 
-/** Let the limits of an arm be changed. */
-export function askLimits({ arm, min_share: min, max_share: max }) {
+/** Let the limits of an arm be changed, then call `onClose`. */
+export function askLimits({ arm, min_share: min, max_share: max }, onClose) {
+  byId("limits-dialog").onclose = onClose;
   byId("limits-name").textContent = arm;
   byId("limits-form").dataset.arm = arm;
   byId("limits-min_share").value = min > 0 ? String(min) : "";

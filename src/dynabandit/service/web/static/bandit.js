@@ -98,7 +98,8 @@ function armButton(action, arm, onclick, style = "small", text = action) {
 /** A button with this text that changes the limits of an arm; without permission only the text. */
 function limitsButton(one, text, style) {
   if (!admin) return style.includes("tight") ? null : text;
-  return armButton("Limits", one.arm, () => askLimits(one), style, text);
+  const focusAgain = () => restoreFocus({ arm: one.arm, action: "Limits" }); // the table may have been built again
+  return armButton("Limits", one.arm, () => askLimits(one, focusAgain), style, text);
 }
 
 async function changeArm(arm, body) {
