@@ -12,7 +12,7 @@ from dynabandit.service.stores import open_store
 from service.harness import running
 
 TESTED_HERE = (
-    "../README.md", "index.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md",
+    "../README.md", "index.md", "install.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md",
     "adaptive-forgetting.md", "rewards.md", "estimator-accuracy.md", "figures.md",
 )  # fmt: skip
 TESTED_ELSEWHERE = {

@@ -36,3 +36,9 @@ def test_there_are_more_than_seventy_policies() -> None:
 
 def test_there_are_at_most_three_examples() -> None:
     assert len(re.findall(r"^```python$", README, re.MULTILINE)) <= 3
+
+
+def test_linked_files_exist() -> None:
+    linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
+    assert len(linked) > 20
+    assert [path for path in linked if not (ROOT / path).exists()] == []
