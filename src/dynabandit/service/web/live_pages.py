@@ -16,7 +16,7 @@ from dynabandit.service.domain.names import in_namespace
 from dynabandit.service.errors import NotFoundError
 from dynabandit.service.http.requests import checked_name, header, may_still_read, namespace_of
 from dynabandit.service.http.responses import LimitedStream, json_response
-from dynabandit.service.projections.log_follower import LogFollower, Overview, Page
+from dynabandit.service.projections.log_follower import BanditPage, LogFollower, Overview, Page
 from dynabandit.service.service import Service
 from dynabandit.service.web.rendering import page, render
 
@@ -79,7 +79,7 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         if not in_namespace(name, namespace_of(request)):
             raise NotFoundError(f"there is no bandit {name!r}")
         await service.read(lambda store: store.find_log(name, None))  # 404 before the stream starts
-        return _stream(service, request, follower, name)
+        return _stream(service, request, follower, BanditPage(name, request.query_params.get("control")))
 
     return [
         page(service, "/", overview),
