@@ -22,6 +22,7 @@ from dynabandit.service.web.rendering import page, render
 
 POLL_SECONDS = 0.1
 KEEP_ALIVE_SECONDS = 2.0  # api.js takes the server for unreachable after a longer silence
+MAX_SEARCH = 200  # characters, as in a name
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -72,7 +73,8 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         return json_response({"role": "admin" if key is None else key.role, "namespace": namespace_of(request)})
 
     async def overview_stream(service: Service, request: Request) -> Response:
-        return _stream(service, request, follower, Overview(namespace_of(request)))
+        search = request.query_params.get("search", "")[:MAX_SEARCH]
+        return _stream(service, request, follower, Overview(namespace_of(request), search))
 
     async def bandit_stream(service: Service, request: Request) -> Response:
         name = checked_name(request.query_params.get("name", ""), "name")
