@@ -203,14 +203,12 @@ def _sparkline(history: BanditHistory, series: Series) -> dict[str, Any]:
     The place of a point is a fraction of these decisions.
     """
     rates, charted = _rates(series), history.charted
-    points = np.unique(np.linspace(0, len(rates) - 1, SPARKLINE_POINTS).round().astype(int)) if rates else np.zeros(0)
-    first = history.steps - charted
-    return {
-        "decisions": charted,
-        "points": [
-            (_round((float(series.step[point]) - first) / charted), _round(rates[point])) for point in points.tolist()
-        ],
-    }
+    if not rates:
+        return {"decisions": charted, "points": []}
+    points = np.unique(np.linspace(0, len(rates) - 1, SPARKLINE_POINTS).round().astype(int))
+    places = (series.step[points] - (history.steps - charted)) / charted
+    shown = [(_round(place), _round(rates[point])) for place, point in zip(places, points, strict=True)]
+    return {"decisions": charted, "points": shown}
 
 
 def _smoothing_span(series: Series) -> int:
