@@ -57,7 +57,7 @@ def test_a_bandit_is_created_in_the_page_and_its_charts_follow_its_traffic(
     page.get_by_label("Name").fill("first")
     page.get_by_label("Arms, one per line").fill("red\ngreen\nblue")
     page.get_by_label("Policy").select_option("aff-ots")
-    expect(page.locator("#create-policy-text")).to_contain_text("posterior mean")
+    expect(page.locator("#create-policy-text")).to_contain_text("forgets old rewards faster")
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", name="first")).to_be_visible()
     expect(page.locator("#summary")).to_contain_text("No decisions yet")
