@@ -166,7 +166,7 @@ def _make_telemetry(service: Service) -> Instrumentation | None:
 
 @keys_app.command("create")
 def create_key(
-    role: Annotated[str, typer.Option(help=", ".join(ROLES))],
+    role: Annotated[str, typer.Option(help=f"{', '.join(ROLES)}: page for web pages, decide for your programs.")],
     store: StoreOption = DEFAULT_STORE,
     note: Annotated[str, typer.Option(help="Who has it.")] = "",
     namespace: Annotated[
