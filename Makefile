@@ -95,7 +95,7 @@ golden: $(READY)
 	$(BIN)/python tests/golden/check.py
 	$(BIN)/python tests/golden/check.py paper
 	NUMBA_DISABLE_JIT=1 $(BIN)/python tests/golden/check.py
-	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/golden/check.py
+	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/cudasim.py tests/golden/check.py
 
 # Finished mutants are kept in out/mutants; mutants/run.py documents the options, given as MUTANTS="--jobs 16"
 mutants: $(READY)
