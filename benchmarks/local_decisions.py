@@ -19,7 +19,7 @@ import psutil
 
 import dynabandit as db
 from decision_service import ARMS, put, start, stop
-from dynabandit.service.api_types import MAX_DECISIONS
+from dynabandit.service.field_types import MAX_DECISIONS
 
 DECIDERS = 1_000
 LOADS = ((1, 1), (1, 5), (5, 10))  # seconds between two exchanges, and decisions per second, of each decider

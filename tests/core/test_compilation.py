@@ -18,8 +18,9 @@ import numba
 import pytest
 
 import dynabandit
-from dynabandit.core import compilation
-from dynabandit.core.compilation import compiled, compiled_for_cuda, function_folder, is_cached, kernel
+from dynabandit.core import code_cache, compilation
+from dynabandit.core.code_cache import function_folder, is_cached
+from dynabandit.core.compilation import compiled, compiled_for_cuda, kernel
 from laws import INTERPRETED
 
 SOURCES = Path(dynabandit.__file__).parents[1]
@@ -147,13 +148,13 @@ def test_the_cache_folder_is_the_one_that_the_environment_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
-    assert compilation.cache_folder() == tmp_path / "numba" / "dynabandit"
+    assert code_cache.cache_folder() == tmp_path / "numba" / "dynabandit"
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert compilation.cache_folder() == tmp_path / "xdg" / "dynabandit"
+    assert code_cache.cache_folder() == tmp_path / "xdg" / "dynabandit"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert compilation.cache_folder() == tmp_path / ".cache" / "dynabandit"
+    assert code_cache.cache_folder() == tmp_path / ".cache" / "dynabandit"
 
 
 @pytest.mark.usefixtures("cache")
@@ -170,7 +171,7 @@ def test_the_folder_of_a_function_depends_on_code_options_settings_and_compiler_
         (llvmlite, "__version__", "0"),
         (numba.config, "OPT", 0),
         (numba.config, "BOUNDSCHECK", 1),
-        (compilation, "CACHE_FORMAT", 0),
+        (code_cache, "CACHE_FORMAT", 0),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, value)

@@ -18,7 +18,8 @@ from dynabandit.core.draws import SMALLEST_SHAPE, log_odds
 from dynabandit.core.largest_beta_draw import NOT_ABOVE, draw_above, uniform_prefixes
 from dynabandit.core.streams import stream
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_argmax, make_pruned_draws
+from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_pruned_draws
+from dynabandit.policies.tie_breaking import make_argmax
 
 ALPHA = 1e-6
 argmax = make_argmax()

@@ -25,7 +25,8 @@ from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.registry import cpu_target
 
 from dynabandit.core import numba_internals
-from dynabandit.core.compilation import CPU_OPTIONS, compiled, compiled_for_cuda, function_folder, kernel
+from dynabandit.core.code_cache import function_folder
+from dynabandit.core.compilation import CPU_OPTIONS, compiled, compiled_for_cuda, kernel
 from dynabandit.core.kernel_errors import KernelError
 from dynabandit.core.numba_internals import cache_directory, compile_once, has_code_libraries, has_symbol_counter
 from laws import INTERPRETED

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit import experiments
-from dynabandit.playground import python, read, toml
+from dynabandit.playground import message_stream, python, read, toml
 from dynabandit.playground.message_stream import Message, messages
 
 QUERY = "v=1&environment=case-1&arms=3&policies=ucb;ts:prior=[1,3]&horizon=400&replications=9&seed=4"
@@ -58,20 +59,29 @@ def test_curves_do_not_depend_on_the_sizes_of_the_batches(found: list[Message]) 
     assert of_kind("beliefs", again) == of_kind("beliefs", found)
 
 
-def test_the_chunks_of_beliefs_join_to_those_of_the_first_replication(
-    found: list[Message], runs: dict[str, db.Simulation]
-) -> None:
+def test_the_beliefs_are_those_of_the_first_replication(found: list[Message], runs: dict[str, db.Simulation]) -> None:
     times = np.array(of_kind("path", found)[0]["times"])
-    for number, run in enumerate(runs.values()):
-        chunks = [one for one in of_kind("beliefs", found) if one["policy"] == number]
+    kinds = [one["kind"] for one in found]
+    assert max(i for i, kind in enumerate(kinds) if kind == "beliefs") < kinds.index("regret")  # the page relies on it
+    for shown, run in zip(of_kind("beliefs", found), runs.values(), strict=True):
         expected = db.simulation.trace(run, times=times)
-        lengths = [len(one["mean"][0]) for one in chunks]
-        assert [one["first"] for one in chunks] == np.cumsum([0, *lengths[:-1]]).tolist()
         for field in ("mean", "forgetting"):
-            together = np.hstack([np.array(one[field], dtype=float) for one in chunks])
-            assert np.allclose(together, getattr(expected, field).T, atol=1e-5, equal_nan=True)
-        shares = np.hstack([one["share"] for one in chunks])
-        assert np.allclose(shares.sum(axis=0), 1.0, atol=1e-4)
+            rows = np.array(shown[field], dtype=float)
+            assert np.allclose(rows, getattr(expected, field).T, atol=1e-5, equal_nan=True)
+        assert np.allclose(np.sum(shown["share"], axis=0), 1.0, atol=1e-4)
+
+
+def test_what_is_not_compiled_is_compiled_and_named_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(message_stream, "is_compiled", lambda policy, arms: policy.name == "ucb")
+    monkeypatch.setattr(message_stream, "is_cached", lambda function: False)
+    monkeypatch.setattr(message_stream, "compile_policy", lambda policy, arms: compiled.append(policy.name))
+    found = messages(read("v=1&policies=ucb;ts;ts:burn_in=1;eps-greedy&horizon=60&replications=1"))
+    texts = [one["text"] for one in itertools.islice(found, 1, 4)]
+    assert [text.partition(":")[0] for text in texts] == [
+        "compiling ts, 1 of 3", "compiling eps-greedy, 2 of 3", "compiling the environment, 3 of 3",
+    ]  # fmt: skip
+    assert compiled == ["ts", "eps-greedy"]
 
 
 def test_of_many_arms_those_that_were_played_most_are_shown() -> None:

@@ -17,14 +17,13 @@ from dynabandit.policies.choose_arm import (
     SCRATCH_ROWS,
     Workspace,
     is_pruned,
-    make_argmax,
-    make_break_tie,
     make_choose,
     make_count_choices,
     make_mark_candidates,
     make_score_row,
     new_workspace,
 )
+from dynabandit.policies.tie_breaking import make_argmax, make_break_tie
 
 NOTHING, SHARED = np.zeros(0), np.zeros(1)
 SOURCE = stream(4, replication=2)

@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from dynabandit import Client
-from dynabandit.service import admission, api_types, export, writer
+from dynabandit.service import admission, export, field_types, writer
 from dynabandit.service.commands import app
 from dynabandit.service.domain import decision_details, decisions, names, open_decisions, unit_of_work, warm_start
 from dynabandit.service.http import connections, limits, server
@@ -48,7 +48,7 @@ def test_the_page_names_every_command_option_role_and_metric() -> None:
 
 
 def test_the_page_states_the_limits() -> None:
-    for limit in (api_types.MAX_ARMS, api_types.MAX_DECISIONS, api_types.MAX_REWARDS, names.MAX_NAME,
+    for limit in (field_types.MAX_ARMS, field_types.MAX_DECISIONS, field_types.MAX_REWARDS, names.MAX_NAME,
                   unit_of_work.SNAPSHOT_EVERY, decisions.MAX_DRAWS, decisions.MAX_CONTEXTS, export.MAX_DRAWS,
                   warm_start.MAX_STATE, open_decisions.MAX_OPEN, decision_details.MAX_CONTEXT, admission.MAX_WAITING,
                   admission.ALWAYS_ADMITTED, admission.MAX_EVENTS_WAITING, limits.MAX_CONNECTIONS):  # fmt: skip

@@ -52,7 +52,7 @@ def kill(decider: db.LocalDecider) -> None:
     """Let a decider end as a killed process does: nothing more is written or sent."""
     decider._closing.set()
     decider._client.close()
-    for log in (*decider._others, decider._log):
+    for log in (*decider._sender.others, decider._sender.log):
         os.close(log._file)
 
 
@@ -96,7 +96,7 @@ def test_a_batch_that_is_sent_again_changes_nothing(client: Client, http: httpx.
     for one in decider.decide_many(4):
         decider.reward(one.decision, 1)
     decider.flush()
-    batch = decider._log.first()
+    batch = decider._sender.log.first()
     answers = [http.post("/v1/bandits/b/local-decisions", content=batch, headers=JSON) for _ in range(2)]
     assert [one.status_code for one in answers] == [200, 200]
     assert answers[0].json() == answers[1].json()
@@ -115,7 +115,7 @@ def test_deciders_that_the_state_has_forgotten_are_found_in_the_log(
         made = decider.decide_many(3)
         decider.reward(made[1].decision, 1)
         decider.flush()
-        batches.append(decider._log.first())
+        batches.append(decider._sender.log.first())
     for batch in batches * 2:
         answer = http.post("/v1/bandits/b/local-decisions", content=batch, headers=JSON)
         assert [one["status"] for one in answer.json()["results"]] == [200]
@@ -135,7 +135,7 @@ def test_replicas_store_a_batch_once(postgres_url: str, make: Make) -> None:
                 for one in decider.decide_many(10):
                     decider.reward(one.decision, 1)
                 decider.flush()
-                batch = decider._log.first()
+                batch = decider._sender.log.first()
 
                 def send(url: str, batch: bytes | None = batch) -> int:
                     path = f"{url}/v1/bandits/b/local-decisions"
@@ -245,7 +245,7 @@ def test_a_batch_that_the_service_refuses_keeps_no_other_from_being_stored(
     identity = client.create("b", ARMS, "ucb", seed=3).id
     decider = make()
     unknown_arm = LocalBatch(id=identity, decider=DECIDER, first=1, base=1, decisions=[LocalDecision(7)])
-    decider._log.append([unknown_arm])
+    decider._sender.log.append([unknown_arm])
     decider.decide()
     decider.sync()
     assert (client.state("b").step, decider.waiting) == (1, 0)
@@ -273,7 +273,7 @@ def test_each_reward_has_its_status(
     clock.seconds += 61
     decider.reward(made[1].decision, 1)  # late
     decider.flush()
-    answer = http.post("/v1/bandits/b/local-decisions", content=decider._log.first(), headers=JSON).json()
+    answer = http.post("/v1/bandits/b/local-decisions", content=decider._sender.log.first(), headers=JSON).json()
     assert [one["status"] for one in answer["results"]] == [200, 409, 404, 410]
     too_large = {"decider": decider.id, "step": 3, "reward": 2}  # valid before the policy was changed, perhaps
     late = {**too_large, "reward": 1}
@@ -344,7 +344,7 @@ def test_decisions_after_a_gap_are_taken_until_the_next_state(
     decider = make()
     decider.decide_many(5)
     decider.flush()
-    batch = msgspec.json.decode(decider._log.first() or b"")
+    batch = msgspec.json.decode(decider._sender.log.first() or b"")
     batch["first"], batch["decisions"] = 3, batch["decisions"][2:]  # the service was restored to an earlier state
     assert http.post("/v1/bandits/b/local-decisions", json=batch).status_code == 200
     decider.sync()

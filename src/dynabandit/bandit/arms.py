@@ -112,6 +112,10 @@ class ArmColumns:
         asked = asked[(asked >= 0) & (asked < len(self))]
         return np.asarray(asked[self.active[asked] & ~self.paused[asked]])
 
+    def count_open(self) -> int:
+        """Return how many arms can be chosen, at least 1: the number of arms for the parameters of a policy."""
+        return max(len(self.available()), 1)
+
     def play(self, column: int, step: int) -> None:
         """Record that a column was chosen."""
         played = self.played

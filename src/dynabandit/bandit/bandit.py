@@ -3,29 +3,27 @@
 import copy
 import itertools
 import secrets
-import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dynabandit.bandit import serialization
-from dynabandit.bandit.arm_tree import ArmTree, restored_cells
+from dynabandit.bandit import parts
+from dynabandit.bandit.arm_tree import ArmTree
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
-from dynabandit.bandit.contexts import Contexts, make_contexts
-from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, law_after_change, live_policy
+from dynabandit.bandit.contexts import make_contexts
+from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_after_change, live_policy
+from dynabandit.bandit.parts import BanditParts, copy_of
 from dynabandit.bandit.ranking import Ranking
 from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.context import Context
 from dynabandit.core.interpreted_first import interpreted_first
-from dynabandit.core.records import to_row
-from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED
+from dynabandit.core.streams import LARGEST_SEED
 from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.estimators.base import Belief
 from dynabandit.features import ArmFeatures, FeatureEncoder
-from dynabandit.policies import AUTO, Policy, PolicyState, policy as make_policy, resolved
-from dynabandit.policies.base import new_state
+from dynabandit.policies import AUTO, Policy, policy as make_policy, resolved
 from dynabandit.policies.choice_probabilities import choice_of, write_laws
 from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.simulation import compiled
@@ -110,14 +108,38 @@ class Bandit(Ranking, RewardLearning):
 
     def _reset(self) -> None:
         """Start the policy's state again, without any reward."""
-        columns, context = len(self._arms), None if self._contexts is None else self._contexts.shape
-        check_context(self._policy, context)
-        check_size(self._policy, columns, context)
-        state = new_state(self._policy, columns, self._policy.params(self._open_arms()), context)
+        state = parts.started(self._policy, self._arms, self.context)
         self._memory, self._shared, self._models = state.memory, state.shared, state.models
         self._latest_learned = 0
         self._tree = None
         self._prepare()
+
+    def _parts(self) -> BanditParts:
+        """Return all that the bandit remembers."""
+        return BanditParts(
+            policy=self._policy,
+            law=self._law,
+            seed=self._seed,
+            step=self._step,
+            arms=self._arms,
+            limits=self._limits,
+            contexts=self._contexts,
+            memory=self._memory,
+            shared=self._shared,
+            models=self._models,
+            tree=self._tree,
+        )
+
+    def _take(self, remembered: BanditParts) -> None:
+        """Continue from these parts, which then belong to the bandit."""
+        self._policy, self._law, self._seed, self._step, self._arms, self._limits, self._contexts = remembered[:7]
+        self._memory, self._shared, self._models, self._tree = remembered[7:]
+        self._prepare()
+
+    def _copy_with(self, remembered: BanditParts) -> "Bandit":
+        other = copy.copy(self)
+        other._take(remembered)
+        return other
 
     def _prepare(self) -> None:
         """Compute what follows from the policy, the seed and the arms."""
@@ -253,17 +275,8 @@ class Bandit(Ranking, RewardLearning):
 
         Returns None if the other bandit learned about other arms or features; `swapped` is then the only way.
         """
-        params = to_row(other._policy.params(self._open_arms()))
-        if len(self._arms) != len(other._arms) or not np.array_equal(params, other._params):
-            return None
-        shapes = [None if one._contexts is None else one._contexts.shape for one in (self, other)]
-        if other._models is not None and shapes[0] != shapes[1]:
-            return None  # the kinds of the features were decided meanwhile
-        taken = self.copy()
-        taken._policy, taken._memory, taken._shared = other._policy, other._memory.copy(), other._shared.copy()
-        taken._models, taken._law, taken._tree = copy_of(other._models), other._law, None
-        taken._prepare()
-        return taken
+        adopted = parts.adopted(self._parts(), other._parts())
+        return None if adopted is None else self._copy_with(adopted)
 
     def compile(self) -> None:
         """Compile the functions for decisions and rewards now, and wait for it.
@@ -301,14 +314,9 @@ class Bandit(Ranking, RewardLearning):
         self._contexts = contexts
         if self._limits is not None:
             self._limits.grow()
-        self._memory = np.hstack([self._memory, np.zeros((len(self._memory), 1))])
-        column = len(self._arms) - 1
-        if contexts is not None and self._models is not None and len(self._models) > 1:  # each arm has a model
-            model = self._policy.initial_models(column + 1, contexts.shape)[column]
-            self._models = np.insert(self._models, column, model, axis=0)
+        state = parts.with_arm(self._parts())
+        self._memory, self._models = state.memory, state.models
         self._prepare()
-        state = PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, self._models)
-        self._policy.functions.start(state, column, self._policy.params(self._open_arms()))
 
     def remove_arm(self, name: str) -> None:
         """Remove an arm: it is not chosen again, and accepts no more rewards."""
@@ -352,57 +360,20 @@ class Bandit(Ranking, RewardLearning):
 
     def copy(self) -> "Bandit":
         """Return an independent copy."""
-        other = copy.copy(self)
-        other._arms = self._arms.copy()
-        other._memory, other._shared, other._models = self._memory.copy(), self._shared.copy(), copy_of(self._models)
-        other._contexts, other._tree = copy_of(self._contexts), copy_of(self._tree)
-        other._limits = copy.deepcopy(self._limits)
-        other._prepare()
-        return other
+        return self._copy_with(self._parts().copy())
 
     def reseeded(self, seed: int) -> "Bandit":
         """Return an independent copy with another seed."""
-        other = self.copy()
-        other._seed = integer("seed", seed, 0, LARGEST_SEED)
-        other._prepare()
-        return other
+        seed = integer("seed", seed, 0, LARGEST_SEED)
+        return self._copy_with(self._parts().copy()._replace(seed=seed))
 
     def to_json(self) -> str:
         """Return the complete state as JSON; `from_json` continues with the same choices."""
-        state = {
-            "policy": self._policy.name,
-            "parameters": serialization.plain(self._policy.parameters),
-            "seed": self._seed,
-            "step": self._step,
-            "arms": self._arms.to_json(),
-            "shares": None if self._limits is None else self._limits.to_json(),
-            "memory": serialization.array_to_json(self._memory),
-            "shared": serialization.array_to_json(self._shared),
-        }
-        if self._law is not None:
-            state["rewards"] = self._law
-        if self._contexts is not None:
-            state["features"] = self._contexts.to_json()
-        if self._models is not None:
-            state["models"] = serialization.array_to_json(self._models)
-        if self._tree is not None and (cells := self._tree.cells) is not None:
-            state["cells"] = serialization.array_to_json(cells)
-        return serialization.write(state)
+        return parts.to_json(self._parts())
 
     def state_hash(self) -> str:
         """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on."""
-        limits = None if self._limits is None else self._limits.to_json()
-        parameters, names = serialization.plain(self._policy.parameters), self._arms.names
-        rest = [self._policy.name, parameters, self._seed, self._step, names, limits]
-        *arrays, pending = self._arms.arrays
-        arrays += [self._memory, self._shared, *([pending] if pending.any() else [])]
-        if self._contexts is not None:
-            rest.append(self._contexts.to_json())
-        if self._models is not None:
-            arrays.append(self._models)
-        if self._tree is not None and (cells := self._tree.cells) is not None:
-            arrays.append(cells)
-        return serialization.digest(rest, arrays)
+        return self._parts().hash()
 
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
@@ -415,40 +386,12 @@ class Bandit(Ranking, RewardLearning):
         policy
             The policy, which is needed if it is not in the registry.
         """
-        serialization.check_given(policy)
-        content = serialization.read(text)
-        try:
-            chosen = serialization.policy_of(content, policy)
-            step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
-            arms = ArmColumns.from_json(content["arms"], step)
-            names, law = [str(column) for column in range(len(arms))], content.get("rewards")
-            saved_contexts = content.get("features")
-            contexts = None if saved_contexts is None else Contexts.from_json(saved_contexts, len(arms), step)
-            encoder, arm_features = (None, None) if contexts is None else (contexts.encoder, contexts.arms)
-            bandit = cls(chosen, names, content["seed"], law, features=encoder, arm_features=arm_features)
-            limits = content.get("shares")
-            bandit._limits = None if limits is None else TrafficLimits.from_json(limits)
-            saved = serialization.array_from_json(content["memory"])
-            memory = serialization.check_shape(chosen.restored(saved, arms.last_played), bandit._memory.shape)
-            shared = serialization.check_shape(serialization.array_from_json(content["shared"]), bandit._shared.shape)
-            models = bandit._models
-            if models is not None:
-                models = serialization.check_shape(serialization.array_from_json(content["models"]), models.shape)
-            cells = content.get("cells")
-            tree = None if cells is None else ArmTree(chosen.functions, restored_cells(cells))
-        except (KeyError, TypeError, ValueError, zlib.error) as error:
-            raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
-        bandit._step, bandit._arms, bandit._contexts = step, arms, contexts
-        bandit._memory, bandit._shared, bandit._models, bandit._tree = memory, shared, models, tree
-        bandit._prepare()
+        bandit = cls.__new__(cls)
+        bandit._latest_learned = 0
+        bandit._take(parts.from_json(text, policy))
         return bandit
 
     def __repr__(self) -> str:
         names = list(self._arms.index)
         shown = names if len(names) <= 5 else [*names[:4], "..."]
         return f"Bandit({self._policy.label}, arms [{', '.join(shown)}], step {self._step})"
-
-
-def copy_of(part: Any) -> Any:
-    """Return a copy of a part of a bandit that it may not have."""
-    return None if part is None else part.copy()

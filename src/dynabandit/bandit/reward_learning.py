@@ -31,7 +31,7 @@ class RewardLearning:
     _learn: Callable[..., None]
 
     def _open_arms(self) -> int:
-        return max(len(self._arms.available()), 1)
+        return self._arms.count_open()
 
     def _encoded(self, context: Mapping[str, Any] | None) -> np.ndarray | None:
         raise NotImplementedError

@@ -1,5 +1,6 @@
 """Traffic limits: the smallest and the largest share of the decisions that an arm gets, whatever the policy prefers."""
 
+import copy
 import math
 from typing import Any
 
@@ -68,6 +69,12 @@ class TrafficLimits:
         """Return the probability of each of `columns`, given the policy's probabilities."""
         least = self.least[columns]
         return least + max(0.0, 1.0 - math.fsum(least)) * probabilities
+
+    def copy(self) -> "TrafficLimits":
+        """Return an independent copy."""
+        other = copy.copy(self)
+        other.least, other.most, other.plays = self.least.copy(), self.most.copy(), self.plays.copy()
+        return other
 
     def to_json(self) -> dict[str, Any]:
         """Return the limits and plays as lists."""

@@ -17,10 +17,10 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_path
-from dynabandit.client.early_rewards import EarlyRewards
-from dynabandit.client.local_log import LocalLog, default_folder
+from dynabandit.client.batch_sender import BatchSender
+from dynabandit.client.local_log import default_folder
 from dynabandit.client.sync_client import Client
-from dynabandit.service import api_types
+from dynabandit.service import field_types
 from dynabandit.service.api_types import Decision
 from dynabandit.service.domain.bandit_state import RULES
 from dynabandit.service.domain.decision_details import check_size
@@ -28,12 +28,10 @@ from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.local_bandit import LocalBandit, local_id
 from dynabandit.service.domain.names import clean_name, read_public_id
 from dynabandit.service.local_states import MAX_AGE
-from dynabandit.service.local_types import LocalBatch, LocalBatchResult, LocalDecision, LocalReward, LocalState
+from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward, LocalState
 from dynabandit.validation import integer, number
 
-ADOPT_SECONDS = 60.0  # between two searches for the files of deciders that were killed
 OPEN: "weakref.WeakSet[LocalDecider]" = weakref.WeakSet()
-INVALID = 422  # the status of a batch that the service will never store
 MAX_UNWRITTEN = 1_000_000  # decisions and rewards that wait in memory while the local file cannot be written
 
 
@@ -96,21 +94,16 @@ class LocalDecider:
         self._client = Client(url, key, timeout, tries=1)
         self._folder = default_folder(url, bandit) if folder is None else Path(folder)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.rejected = 0  # rewards that the service did not count: late, unknown, or another one came first
         self._problems: dict[str, str] = {}  # why the latest write to the file, or exchange with the service, failed
         self._lock = threading.Lock()  # of all that decisions and rewards change
         self._writing = threading.Lock()  # one thread writes to the file at a time
         self._talking = threading.Lock()  # one thread talks to the service at a time
         self._closing = threading.Event()
         self._step, self._unwritten = 0, list[LocalBatch]()
-        self._others: list[LocalLog] = []  # of deciders that were killed: their batches are sent first
         self._units: dict[str, tuple[float, int, Decision]] = {}  # until when, column; the oldest first
         self._current_at = -math.inf  # when the state was known to be current
-        self._sent_to = 0  # the event up to which the service had written when it stored the latest batch
         self._adopt(self._first_state())
-        self._log = LocalLog.create(self._folder, f"{self._state.id}-{self.id}")
-        self._early = EarlyRewards(self._folder, self._state.id, self.id, self._others)
-        self._adopt_files()
+        self._sender = BatchSender(self._client, bandit, self._folder, self._state.id, self.id)
         repeated = (("file", self._write, flush_seconds), ("service", self._exchange, self._refresh_seconds))
         self._threads = [
             threading.Thread(target=self._repeat, args=arguments, name=f"dynabandit {bandit}", daemon=True)
@@ -213,8 +206,8 @@ class LocalDecider:
         batch = self._unwritten[-1] if self._unwritten else None
         if batch is not None and batch.base == self._local.base and has_room(batch):
             return batch
-        if len(self._unwritten) * api_types.MAX_DECISIONS >= MAX_UNWRITTEN:
-            raise OSError(f"the local file {self._log.path} cannot be written: {self.problem}")
+        if len(self._unwritten) * field_types.MAX_DECISIONS >= MAX_UNWRITTEN:
+            raise OSError(f"the local file {self._sender.log.path} cannot be written: {self.problem}")
         batch = LocalBatch(id=self._state.id, decider=self.id, first=self._step + 1, base=self._local.base)
         self._unwritten.append(batch)
         return batch
@@ -231,12 +224,17 @@ class LocalDecider:
         """Decisions and rewards that the service has not stored yet."""
         with self._lock:
             unwritten = sum(len(batch.decisions) + len(batch.rewards) for batch in self._unwritten)
-        return unwritten + sum(log.waiting for log in (*self._others, self._log))
+        return unwritten + self._sender.waiting
 
     @property
     def problem(self) -> str | None:
         """Why the file could not be written, or the service did not answer, the last time; None if all is well."""
-        return "; ".join(self._problems.values()) or None
+        return "; ".join(filter(None, (*self._problems.values(), self._sender.refused))) or None
+
+    @property
+    def rejected(self) -> int:
+        """Rewards that the service did not count: they were late or unknown, or another one came first."""
+        return self._sender.rejected
 
     # The local file and the service
 
@@ -248,7 +246,7 @@ class LocalDecider:
         """Return when the service has stored all decisions and rewards so far, and the state includes them."""
         self._write()
         with self._talking:
-            self._send_all(math.inf)
+            self._sender.send_all(math.inf)
             self._refresh()
 
     def _write(self) -> bool:
@@ -257,7 +255,7 @@ class LocalDecider:
                 batches, self._unwritten = self._unwritten, []
             try:
                 if batches:
-                    self._log.append(batches)
+                    self._sender.log.append(batches)
             except OSError:
                 with self._lock:
                     self._unwritten = batches + self._unwritten
@@ -273,57 +271,20 @@ class LocalDecider:
             try:
                 self._refresh()
             finally:
-                is_complete = self._send_all(time.monotonic() + self._refresh_seconds)
+                is_complete = self._sender.send_all(time.monotonic() + self._refresh_seconds)
             return not is_complete
-
-    def _send_all(self, until: float) -> bool:
-        """Send the batches that all files have now; return whether there was enough time."""
-        self._early.start_round()
-        if time.monotonic() >= self._next_adoption:
-            self._adopt_files()
-        for log in list(self._others):
-            self._send(log, until)
-            if not log.waiting:
-                self._others.remove(log)
-                log.close()
-        self._send(self._log, until)
-        return time.monotonic() <= until
-
-    def _adopt_files(self) -> None:
-        """Take over the files of deciders that do not run any more."""
-        self._others += LocalLog.adopt(self._folder, f"{self._state.id}-")
-        self._next_adoption = time.monotonic() + ADOPT_SECONDS
-
-    def _send(self, log: LocalLog, until: float) -> None:
-        """Send the batches that a file has now."""
-        path = bandit_path(self.name, "local-decisions")
-        for _ in range(len(log)):
-            batch = log.first()
-            if batch is None or time.monotonic() > until:
-                return
-            try:
-                answer = self._client._send(Call("POST", path, LocalBatchResult, msgspec.Raw(batch)))
-            except ServiceError as error:
-                if error.status != INVALID:
-                    raise
-                self._problems["refused"] = f"the service refused a batch, which is in {log.set_aside()} now: {error}"
-                continue
-            early = self._early.keep(batch, answer.results)
-            self.rejected += sum(one.status != 200 for one in answer.results) - early
-            self._sent_to = answer.sequence
-            log.acknowledge()
 
     def _refresh(self) -> None:
         asked_at = time.monotonic()
-        state = self._ask_for_state(self._state.sequence, self.waiting)
+        state = self._ask_for_state(self._state.sequence, self._sender.sent_to, self.waiting)
         if state.id != self._state.id:
             raise ServiceError(409, f"bandit {self.name!r} was deleted, and another one has its name now")
         if state.bandit is not None:
             self._adopt(state)
         self._current_at = asked_at - MAX_AGE
 
-    def _ask_for_state(self, after: int, waiting: int) -> LocalState:
-        query = {"after": str(after), "at_least": str(self._sent_to), "decider": self.id, "waiting": str(waiting)}
+    def _ask_for_state(self, after: int, at_least: int, waiting: int) -> LocalState:
+        query = {"after": str(after), "at_least": str(at_least), "decider": self.id, "waiting": str(waiting)}
         state = self._client._send(Call("GET", bandit_path(self.name, "local-state"), LocalState, query=query))
         if state.rules != RULES:
             raise ServiceError(409, f"the service decides by rules {state.rules}, this release by rules {RULES}")
@@ -333,7 +294,7 @@ class LocalDecider:
         """Return the state of the service, or that of an earlier run if the service does not answer."""
         asked_at = time.monotonic()
         try:
-            state = self._ask_for_state(0, 0)
+            state = self._ask_for_state(0, 0, 0)
             self._current_at = asked_at - MAX_AGE
             return state
         except ServiceError as error:
@@ -378,10 +339,9 @@ class LocalDecider:
         try:
             self._write()
             with contextlib.suppress(ServiceError), self._talking:
-                self._send_all(time.monotonic() + self._refresh_seconds)
+                self._sender.send_all(time.monotonic() + self._refresh_seconds)
         finally:
-            for log in (*self._others, self._log):
-                log.close()
+            self._sender.close()
             self._client.close()
 
     def __enter__(self) -> "LocalDecider":
@@ -393,7 +353,7 @@ class LocalDecider:
 
 def has_room(batch: LocalBatch) -> bool:
     """Whether another decision and another reward fit into a batch."""
-    return max(len(batch.decisions), len(batch.rewards)) < api_types.MAX_DECISIONS
+    return max(len(batch.decisions), len(batch.rewards)) < field_types.MAX_DECISIONS
 
 
 def checked(argument: str, value: Any, kind: Any) -> Any:
@@ -406,7 +366,7 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
 
 def checked_context(context: Mapping[str, Any]) -> dict[str, Any]:
     """Return a context as the service takes it, or raise an error."""
-    found: dict[str, Any] = checked("context", plain(context), api_types.Context)
+    found: dict[str, Any] = checked("context", plain(context), field_types.Context)
     check_size(found)
     return found
 

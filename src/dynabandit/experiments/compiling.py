@@ -21,7 +21,7 @@ from typing import Any
 import numba
 
 from dynabandit.bandit.serialization import plain
-from dynabandit.core.compilation import is_cached
+from dynabandit.core.code_cache import is_cached
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.base import compiled_write_paths
 from dynabandit.experiments.bound_coverage import compiled_count, count_exceeded

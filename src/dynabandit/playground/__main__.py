@@ -10,6 +10,8 @@ import sys
 import threading
 from importlib import import_module
 
+import numba
+
 from dynabandit.playground.link import read
 from dynabandit.playground.message_stream import messages
 from dynabandit.simulation.backends import cores
@@ -24,6 +26,7 @@ def main() -> None:
     with contextlib.suppress(AttributeError, OSError):  # not on every system
         os.nice(NICENESS)
     _limit_memory()
+    _load_numba()
     line = sys.stdin.readline()
     if not line:
         return
@@ -42,6 +45,11 @@ def _limit_memory() -> None:
         most, hard = MOST_BYTES + STACK_BYTES * (os.cpu_count() or 1), resource.getrlimit(resource.RLIMIT_DATA)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def _load_numba() -> None:
+    """Do what Numba does before the first function is loaded: half a second, while the process waits for its run."""
+    numba.njit("int64(int64)")(lambda number: number)
 
 
 def _end_with_input() -> None:

@@ -1,5 +1,6 @@
 """The fields of the playground's form: environments, policies, and a slider for each numeric parameter."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,29 +28,63 @@ class Control:
     """How a form asks for a parameter."""
 
     kind: str = "text"  # or number, pair, choice, flag
-    low: float | None = None  # ends of the slider; without them there is none
-    high: float | None = None
-    logarithmic: bool = False
-    whole: bool = False
+    steps: tuple[float, ...] = ()  # values of the slider, in increasing order; without them there is none
     choices: tuple[str, ...] = ()
     word: str | None = None  # text that is valid in place of a number
     word_label: str = ""
 
 
-# Useful ranges for sliders; the policy itself checks which values are valid
+def logarithmic_steps(low: float, high: float, whole: bool = False) -> tuple[float, ...]:
+    """Return round numbers from low to high, ten per decade.
+
+    Examples
+    --------
+    >>> logarithmic_steps(0.5, 3)
+    (0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0)
+    >>> logarithmic_steps(1, 30, whole=True)
+    (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
+    """
+    exponents = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    numbers = [float(f"{digits}e{exponent}") for exponent in exponents for digits in DIGITS]
+    return tuple(
+        int(number) if whole else number
+        for number in numbers
+        if low <= number <= high and (number.is_integer() or not whole)
+    )
+
+
+def linear_steps(low: int, high: int, parts: int = 1) -> tuple[float, ...]:
+    """Return the numbers from low to high that are a multiple of 1 / parts.
+
+    Examples
+    --------
+    >>> linear_steps(0, 1, parts=4)
+    (0.0, 0.25, 0.5, 0.75, 1.0)
+    """
+    return tuple(number if parts == 1 else number / parts for number in range(low * parts, high * parts + 1))
+
+
+def discount_steps() -> tuple[float, ...]:
+    """Return discounts from 0.5 to 1 that come ever closer to 1: a discount d remembers about 1 / (1 - d) rewards."""
+    return (*(round(1 - share, 6) for share in reversed(logarithmic_steps(0.0001, 0.5))), 1)
+
+
+DIGITS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # of round numbers, nearly equally spaced on a logarithmic scale
+# By parameter, or by policy and parameter: useful values for sliders. Others can be typed, and the policy checks them
 CONTROLS = {
-    "burn_in": Control("number", 0, 50, whole=True),
+    "burn_in": Control("number", linear_steps(0, 50)),
     "step_size": Control(
-        "number", 0.00001, 0.1, logarithmic=True, word=VARIANCE_SCALED, word_label="scale it by the variance"
+        "number", logarithmic_steps(0.00001, 0.1), word=VARIANCE_SCALED, word_label="scale it by the variance"
     ),
-    "floor": Control("number", 0, 1),
+    "floor": Control("number", linear_steps(0, 1, parts=20)),
     "loss": Control("choice", choices=LOSSES),
-    "threshold": Control("number", 0.00001, 1, logarithmic=True),
-    "epsilon": Control("number", 0, 1),
-    "discount": Control("number", 0.5, 1),
-    "window": Control("number", 1, 10_000, logarithmic=True, whole=True),
-    "memory": Control("number", 1, 10_000, logarithmic=True),
-    "variance_floor": Control("number", 0, 0.25),
+    "aff-d-greedy threshold": Control("number", logarithmic_steps(0.00001, 1)),
+    "epsilon": Control("number", linear_steps(0, 1, parts=100)),
+    "discount": Control("number", discount_steps()),
+    "persistence": Control("number", discount_steps()),
+    "window": Control("number", logarithmic_steps(1, 10_000, whole=True)),
+    "memory": Control("number", logarithmic_steps(1, 10_000)),
+    "variance_floor": Control("number", (0, *logarithmic_steps(0.0001, 0.25))),
     "prior": Control("pair"),
 }  # fmt: skip
 
@@ -57,18 +92,20 @@ CONTROLS = {
 def control(policy: type[Policy], name: str, default: Any) -> Control:
     """Return how to ask for a parameter; one that is not in `CONTROLS` gets a field by the type of its default.
 
-    The ends of a slider are values that the policy accepts.
+    The ends of a slider are values that the policy accepts, and the default is one of its values.
 
     Examples
     --------
-    >>> control(POLICIES["eps-greedy"], "epsilon", 0.1).high
-    1
+    >>> control(POLICIES["eps-greedy"], "epsilon", 0.1).steps[:3]
+    (0.0, 0.01, 0.02)
     """
-    known = CONTROLS.get(name) or _by_default(policy, name, default)
+    known = CONTROLS.get(f"{policy.name} {name}") or CONTROLS.get(name) or _by_default(policy, name, default)
     if known.kind == "pair" and not isinstance(default, tuple):  # such as the prior of a regression
         known = _by_default(policy, name, default)
-    if known.low is not None and not _fits(policy, name, default, known):
+    if known.steps and not _fits(policy, name, default, known.steps):
         known = _by_default(policy, name, default)
+    if known.steps and isinstance(default, int | float):
+        known = replace(known, steps=tuple(sorted({*known.steps, default})))
     if known.word is not None and not _accepts(policy, name, known.word):
         known = replace(known, word=None, word_label="")
     return known
@@ -81,21 +118,19 @@ def _by_default(policy: type[Policy], name: str, default: Any) -> Control:
         return Control("pair")
     if default is not None and not isinstance(default, int | float):
         return Control("text")
+    if not default:
+        return Control("number")
     whole = isinstance(default, int)
-    found = Control("number", whole=whole)
-    if default:
-        spans = [(default / by, default * by) for by in (100, 10)] + [(default / 100, 1)]
-        ends = [(max(1, round(low)), round(high)) for low, high in spans] if whole else spans
-        wide = [Control("number", low, high, logarithmic=True, whole=whole) for low, high in ends]
-        found = next((one for one in wide if _fits(policy, name, default, one)), found)
-    return found
+    spans = [(default / by, default * by) for by in (100, 10)] + [(default / 100, 1)]
+    scales = [logarithmic_steps(max(1, low) if whole else low, high, whole) for low, high in spans]
+    return Control("number", next((steps for steps in scales if _fits(policy, name, default, steps)), ()))
 
 
-def _fits(policy: type[Policy], name: str, default: Any, asked: Control) -> bool:
-    assert asked.low is not None
-    assert asked.high is not None
-    inside = default is None or isinstance(default, str) or asked.low <= default <= asked.high
-    return asked.low < asked.high and inside and all(_accepts(policy, name, end) for end in (asked.low, asked.high))
+def _fits(policy: type[Policy], name: str, default: Any, steps: tuple[float, ...]) -> bool:
+    if len(steps) < 2:
+        return False
+    inside = default is None or isinstance(default, str) or steps[0] <= default <= steps[-1]
+    return inside and all(_accepts(policy, name, end) for end in (steps[0], steps[-1]))
 
 
 def _accepts(policy: type[Policy], name: str, value: Any) -> bool:

@@ -1,5 +1,6 @@
 """Runs a trial and yields messages for the page, in the order in which their content becomes known."""
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -7,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dynabandit.core.code_cache import is_cached
+from dynabandit.environments.base import compiled_write_paths
 from dynabandit.experiments import Experiment
 from dynabandit.playground.link import MOST_NUMBERS, Trial
 from dynabandit.simulation import Simulation, Trace, compare, compile_policy, is_compiled, trace
 from dynabandit.stats import intervals
 
 POINTS = 180  # of a path, an estimate or a forgetting factor
-CHUNKS = 12  # messages that the beliefs of a policy are split into
 SHARE_POINTS = 5  # points that a share of the choices is counted over
 FEW_ARMS, SHOWN_ARMS = 8, 5  # up to 8 arms all are drawn; of more, the 5 that were played most
 BATCH_SECONDS = 0.25  # a faster batch of replications is followed by one of twice the size
@@ -59,12 +61,20 @@ def messages(trial: Trial, threads: int = 1, now: Callable[[], float] = time.mon
 
 
 def _compile(experiment: Experiment) -> Iterator[Message]:
-    arms = experiment.environment.arms
-    missing = [policy for policy in experiment.policies if not is_compiled(policy, arms)]
-    for number, policy in enumerate(missing, 1):
-        which = f"{policy.name}, {number} of {len(missing)}"
-        yield {"kind": "doing", "text": f"compiling {which}: some seconds, the first time only"}
-        compile_policy(policy, arms)
+    """Compile what is not on disk yet; the page says what it waits for."""
+    environment = experiment.environment
+    algorithms = {policy.functions: policy for policy in experiment.policies}
+    todo: list[tuple[str, Callable[[], object]]] = [
+        (policy.name, functools.partial(compile_policy, policy, environment.arms))
+        for policy in algorithms.values()
+        if not is_compiled(policy, environment.arms)
+    ]
+    if not is_cached(compiled_write_paths(environment.functions)):
+        todo.append(("the environment", functools.partial(environment.path, horizon=1, seed=0)))
+    for number, (name, compile_it) in enumerate(todo, 1):
+        which = f"compiling {name}, {number} of {len(todo)}" if len(todo) > 1 else f"compiling {name}"
+        yield {"kind": "doing", "text": f"{which}: some seconds, the first time only"}
+        compile_it()
 
 
 def _simulate(experiment: Experiment, first: int, count: int, threads: int) -> dict[str, Simulation]:
@@ -77,20 +87,19 @@ def _simulate(experiment: Experiment, first: int, count: int, threads: int) -> d
 
 
 def _beliefs(runs: dict[str, Simulation]) -> Iterator[Message]:
-    """Yield the true means and, chunk by chunk, the beliefs and choices of each policy."""
+    """Yield the true means, and the beliefs and choices of each policy."""
     traces = [trace(run, times=POINTS) for run in runs.values()]
     shown = _shown(traces)
     times = traces[0].times
     truth = _truth(next(iter(runs.values())), traces[0])
     yield {"kind": "path", "times": times.tolist(), "shown": shown.tolist(), "truth": _rows(truth, shown)}
-    for chunk in np.array_split(np.arange(len(times)), min(CHUNKS, len(times))):
-        for number, one in enumerate(traces):
-            yield {
-                "kind": "beliefs", "policy": number, "first": int(chunk[0]),
-                "mean": _rows(one.mean[chunk], shown),
-                "forgetting": _rows(one.forgetting[chunk], shown),
-                "share": _rows(_shares(one)[chunk], shown),
-            }  # fmt: skip
+    for number, one in enumerate(traces):
+        yield {
+            "kind": "beliefs", "policy": number,
+            "mean": _rows(one.mean, shown),
+            "forgetting": _rows(one.forgetting, shown),
+            "share": _rows(_shares(one), shown),
+        }  # fmt: skip
 
 
 def _truth(run: Simulation, one: Trace) -> np.ndarray:

@@ -81,7 +81,7 @@ def merge_children(tree: np.ndarray, node: int) -> None:
 
 @inlined_kernel
 def tree_argmax(tree: np.ndarray, number: int, random: Stream) -> int:
-    """Return the arm with the largest score, as `choose_arm.make_argmax` does for all scores."""
+    """Return the arm with the largest score, as `tie_breaking.make_argmax` does for all scores."""
     best, ties = tree[BEST, ROOT], int(tree[TIES, ROOT])
     skip = pick(random, TIE, number, 0, ties) if ties > 1 else 0
     leaves = tree.shape[1] // 2

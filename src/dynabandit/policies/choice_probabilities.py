@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynabandit.core import largest_of_draws
+from dynabandit.core import probability_of_largest
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.draws import not_empty
 from dynabandit.core.fingerprint import refers_to
@@ -23,7 +23,11 @@ from dynabandit.policies.choose_arm import Workspace
 from dynabandit.policies.score_laws import BETA, COMMON_NORMAL, GAMMA, STUDENT, WEIGHTS
 
 MOST_ARMS = 100  # whose probabilities are computed by quadrature
-INTEGRATED = {BETA: largest_of_draws.BETA, GAMMA: largest_of_draws.GAMMA, STUDENT: largest_of_draws.STUDENT}
+INTEGRATED = {
+    BETA: probability_of_largest.BETA,
+    GAMMA: probability_of_largest.GAMMA,
+    STUDENT: probability_of_largest.STUDENT,
+}
 LAW_NUMBERS = 3  # at most
 
 
@@ -102,13 +106,13 @@ def write_laws(functions: PolicyFunctions) -> Callable[..., None]:
     return compiled(write_laws)
 
 
-RULE = largest_of_draws.gauss_legendre()
+RULE = probability_of_largest.gauss_legendre()
 
 
 @functools.cache
 def integrate() -> Callable[..., None]:
     """Return the compiled `probabilities_of_largest`, the same for all policies."""
-    return compiled(largest_of_draws.probabilities_of_largest, creates_arrays=True)
+    return compiled(probability_of_largest.probabilities_of_largest, creates_arrays=True)
 
 
 def probabilities_of(choice: Choice, laws: np.ndarray) -> np.ndarray | None:

@@ -12,7 +12,7 @@ import numpy as np
 from dynabandit.core.streams import Stream
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.choose_arm import make_argmax
+from dynabandit.policies.tie_breaking import make_argmax
 from dynabandit.validation import integer, set_fields, suggestion
 
 COUNT, TOTAL = "count", "total"  # the numbers that are kept for every policy

@@ -14,7 +14,7 @@ from dynabandit.core.draws import SMALLEST_SHAPE, gamma
 from dynabandit.core.streams import EXPLORE, SCORE, SECOND, normal_pair, uniform, words
 from dynabandit.policies.base import Exploration, PolicyState, ScoreLaw, Step
 
-# Families of laws; the numbers of a law are explained in `core.largest_of_draws` and below
+# Families of laws; the numbers of a law are explained in `core.probability_of_largest` and below
 BETA, GAMMA, STUDENT, WEIGHTS, COMMON_NORMAL = "Beta", "gamma", "Student", "weights", "common normal"
 
 

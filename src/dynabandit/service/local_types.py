@@ -4,15 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dynabandit.service.api_types import (
-    MAX_ARMS,
-    MAX_DECISIONS,
-    Context,
-    HoldoutSettings,
-    RewardResult,
-    RewardValue,
-    Unit,
-)
+from dynabandit.service.api_types import HoldoutSettings, RewardResult
+from dynabandit.service.field_types import MAX_ARMS, MAX_DECISIONS, Context, RewardValue, Unit
 
 DeciderId = Annotated[
     str, Meta(min_length=16, max_length=16, pattern="^[0-9a-z]+$", description="A local decider; see LocalDecider.")

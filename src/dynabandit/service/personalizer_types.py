@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from dynabandit.service.api_types import Name, RewardValue
+from dynabandit.service.field_types import Name, RewardValue
 
 MAX_ACTIONS = 50
 MAX_EVENT_ID = 256

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy
 from dynabandit.policies.draw_tree import MANY_ARMS
-from dynabandit.service import api_types
+from dynabandit.service import api_types, field_types
 from dynabandit.service.domain import changes, shadow_changes
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.unit_of_work import UnitOfWork
@@ -14,7 +14,7 @@ from dynabandit.service.service import Service
 WARM_STARTS = 4  # attempts to warm up a policy beside the service; at the last one, requests wait for it
 
 
-async def compile_before_use(service: Service, policy: str, parameters: api_types.Parameters, arms: int) -> None:
+async def compile_before_use(service: Service, policy: str, parameters: field_types.Parameters, arms: int) -> None:
     """Compile a policy in a thread: that takes seconds, during which other requests go on."""
     needed = policy if arms <= MANY_ARMS else f"{policy} with many arms"  # which may have functions of their own
     if policy in {**POLICIES, **CONTEXTUAL_POLICIES} and needed not in service.compiled:

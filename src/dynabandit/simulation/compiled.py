@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.core.compilation import compiled, inlined_kernel, is_cached, kernel
+from dynabandit.core.code_cache import is_cached
+from dynabandit.core.compilation import compiled, inlined_kernel, kernel
 from dynabandit.core.context import Context, empty_features
 from dynabandit.core.philox import MASK
 from dynabandit.core.records import to_row, vector_reader

@@ -5,9 +5,9 @@ import contextlib
 import pytest
 
 from dynabandit.client import ServiceError
-from dynabandit.service.api_types import MAX_ARMS
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.field_types import MAX_ARMS
 from dynabandit.service.stores import open_store
 from service.harness import Running, assert_replay_agrees, running, talking
 

@@ -12,7 +12,7 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from dynabandit.service import api_types
+from dynabandit.service import api_types, field_types
 from dynabandit.service.admission import MAX_EVENTS_WAITING
 from dynabandit.service.http import handlers
 from dynabandit.service.http.limits import RefusalPacer
@@ -112,7 +112,7 @@ def test_under_overload_health_and_changes_are_served_and_nothing_is_acknowledge
 
 def test_a_large_request_is_refused_like_the_many_that_it_replaces(held: Held) -> None:
     store, server, http = held
-    many = api_types.MAX_REWARDS
+    many = field_types.MAX_REWARDS
     body = {"rewards": [{"decision": "x", "reward": 1}] * many}
     with ThreadPoolExecutor(8) as pool:
         store.hold()

@@ -171,7 +171,7 @@ def test_a_drawn_environment_runs_and_its_link_gives_the_same_curves(open_playgr
     assert again.locator("#drawing-canvas .curve").count() == 4
 
 
-def test_charts_grow_during_a_run(open_playground: OpenPlayground) -> None:
+def test_a_run_shows_all_steps_at_once_and_they_can_be_played(open_playground: OpenPlayground) -> None:
     page = open_playground(animations=True)
     page.evaluate(
         """() => {
@@ -182,10 +182,45 @@ def test_charts_grow_during_a_run(open_playground: OpenPlayground) -> None:
     )
     page.fill("#replications", "2")
     run(page)
-    seen = page.evaluate("window.seen")
-    assert seen == sorted(seen)
-    assert len(seen) > 1  # on a busy machine a run has few updates
-    assert seen[-1] == int(page.get_attribute("#last-step", "max") or 0)
+    last = int(page.get_attribute("#last-step", "max") or 0)
+    assert page.evaluate("window.seen") == [last]
+    assert page.inner_text("#last-step-text") == "6,000"
+    page.get_by_role("button", name="Play").click()
+    page.get_by_role("button", name="Pause").click()
+    assert page.get_by_role("button", name="Play").is_visible()
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("last => window.seen.at(-1) === last", arg=last)
+    played = page.evaluate("window.seen")[1:]
+    assert played == sorted(played)
+    assert played[0] == 0
+    assert len(played) > 2  # on a busy machine there are few updates
+
+
+def test_the_run_button_is_always_visible_and_covers_nothing(open_playground: OpenPlayground) -> None:
+    page = open_playground(SHORT)
+    wait_for_state(page, "done")
+    for width, height in (DESKTOP, PHONE):
+        page.set_viewport_size({"width": width, "height": height})
+        for position in ("0", "document.documentElement.scrollHeight / 2", "document.documentElement.scrollHeight"):
+            page.evaluate(f"scrollTo(0, {position})")
+            shown: str = page.evaluate(
+                """() => {
+                  const box = document.getElementById("run").getBoundingClientRect();
+                  return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).id;
+                }"""
+            )
+            assert shown == "run"
+        bar = page.locator("#run-bar").bounding_box()
+        last_chart = page.locator("#forgetting").bounding_box()  # the page is scrolled to its end
+        assert bar is not None
+        assert last_chart is not None
+        assert bar["height"] < height / 6
+        assert last_chart["y"] + last_chart["height"] < bar["y"]
+        for field in ("#add-policy", "#policies-0", "#forgetting summary"):
+            page.locator(field).focus()  # the browser scrolls a focused field to a place beside the bar
+            box = page.locator(field).bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= bar["y"]
 
 
 def test_a_run_leaves_decisions_alone_and_ends_when_stopped_or_closed(tmp_path: Path, open_page: OpenPage) -> None:
@@ -220,28 +255,30 @@ def test_a_run_leaves_decisions_alone_and_ends_when_stopped_or_closed(tmp_path: 
 
 
 def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground) -> None:
-    page = open_playground(SHORT)
+    link = SHORT.replace("aff-ots", "aff-ots:step_size=0.00101")
+    page = open_playground(link)
     wait_for_state(page, "done")
     before = curves(page, "forgetting")
     page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
     slider = page.get_by_label("step size, as a slider")
+    assert page.input_value("#policies-1-step_size") == "0.00101"  # the slider has no such step
+    assert slider.get_attribute("aria-valuetext") == "0.00101"
     slider.focus()
-    for _ in range(3):
-        page.keyboard.press("PageUp")
-    value = page.input_value("#policies-1-step_size")
-    assert float(value) > 0.001
-    assert slider.get_attribute("aria-valuetext") == value
-    assert page.locator("summary").nth(1).inner_text() == f"Parameters: step size {value}"
+    for key, value in (("ArrowRight", "0.0012"), ("ArrowRight", "0.0015"), ("PageUp", "0.004"), ("End", "0.1")):
+        page.keyboard.press(key)
+        assert page.input_value("#policies-1-step_size") == value
+        assert slider.get_attribute("aria-valuetext") == value
+    assert page.locator("summary").nth(1).inner_text() == "Parameters: step size 0.1"
+    assert page.url.endswith(link)
     run(page)
-    assert f"aff-ots:step_size={value}" in page.url
+    assert "aff-ots:step_size=0.1;" in page.url.replace("&", ";")
     assert curves(page, "forgetting") != before
-    assert [name for name, _ in curves(page)][-1] == "previous run: aff-ots"
 
     page.get_by_role("button", name="Add a policy").click()
     page.get_by_label("Policy 3", exact=True).select_option("ts")
     page.get_by_role("button", name="Remove policy 1").click()
     run(page)
-    assert f"policies=aff-ots:step_size={value};ts&" in page.url
+    assert "policies=aff-ots:step_size=0.1;ts&" in page.url
     assert curves(page)[5][0] == "ts"
 
     page.get_by_label("Run after each change").check()
@@ -250,6 +287,33 @@ def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground)
     page.wait_for_url("**aff-ots:step_size=variance-scaled;ts**")
     page.get_by_role("button", name="Stop").click()
     wait_for_state(page, "stopped")
+
+
+def test_the_curves_of_the_previous_run_stay_until_they_are_removed(open_playground: OpenPlayground) -> None:
+    def previous() -> list[Any]:
+        return [curve for curve in curves(page) if curve[0].startswith("previous run: ")]
+
+    page = open_playground(SHORT)
+    wait_for_state(page, "done")
+    assert previous() == []
+    assert page.locator("#previous").is_hidden()
+    before = [[f"previous run: {name}", y] for name, y in curves(page)[2::3]]
+    run(page)  # nothing has changed
+    assert previous() == before
+    page.fill("#seed", "4")
+    run(page)
+    assert previous() == before
+    assert curves(page)[2][1] != before[0][1]
+    page.get_by_role("button", name="Remove it").click()
+    page.wait_for_function("document.querySelector('#regret .canvas').data.length === 6")
+    assert page.locator("#previous").is_hidden()
+    page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
+    page.fill("#policies-1-step_size", "0.05")
+    run(page)
+    assert [name for name, _ in previous()] == ["previous run: ucb", "previous run: aff-ots"]
+    page.fill("#arms", "4")
+    run(page)  # regret of another environment says nothing about this one
+    assert previous() == []
 
 
 def test_invalid_input_shows_its_message_beside_the_field(open_playground: OpenPlayground) -> None:

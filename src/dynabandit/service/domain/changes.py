@@ -11,7 +11,7 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.contexts import make_contexts
 from dynabandit.policies import AUTO, resolved
-from dynabandit.service import api_types, monitoring_types
+from dynabandit.service import api_types, field_types, monitoring_types
 from dynabandit.service.domain.applied_changes import change_arm as change_arm_of, new_bandit
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import ARM, DELETE, GUARDRAILS
@@ -130,13 +130,13 @@ def default_rule(asked: api_types.Create) -> str:
     return AT_ONCE if asked.reward_window is None or asked.default_reward is None else SETTLED
 
 
-def add_arm(work: UnitOfWork, name: str, arm: str, features: api_types.Context | None = None) -> tuple[int, bool]:
+def add_arm(work: UnitOfWork, name: str, arm: str, features: field_types.Context | None = None) -> tuple[int, bool]:
     """Add an arm; return the sequence number from which it exists and whether anything changed."""
     state = work.named(name)
     if arm in state.bandit.active:
         return state.sequence, False
-    if len(state.bandit.names) >= api_types.MAX_ARMS:
-        raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got one more")
+    if len(state.bandit.names) >= field_types.MAX_ARMS:
+        raise ConflictError(f"a bandit must have at most {field_types.MAX_ARMS} arms, with retired ones, got one more")
     guardrails = state.monitoring.guardrails.rules
     if len(guardrails) * (len(state.bandit.names) + 1) > MAX_TESTS:
         most = MAX_TESTS // len(guardrails)

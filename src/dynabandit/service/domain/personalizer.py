@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dynabandit.features import FeatureEncoder
-from dynabandit.service import api_types
+from dynabandit.service import api_types, field_types
 from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.decision_details import Context, DecisionDetails, read_details
@@ -23,7 +23,7 @@ from dynabandit.service.personalizer_types import (
 
 REWARD_WAIT_SECONDS = 600.0  # as in Personalizer, and so is the default reward
 CONTEXT = "context"  # the feature of a context
-FEATURES: api_types.Features = {CONTEXT: {"kind": "hashed", "columns": 12, "required": True}}
+FEATURES: field_types.Features = {CONTEXT: {"kind": "hashed", "columns": 12, "required": True}}
 
 
 def check(asked: RankRequest) -> None:
@@ -138,8 +138,8 @@ def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence
     new = [action for action in actions if action.id not in bandit.active]
     if new and not _is_hashed(bandit.features):
         raise InvalidValueError(f"actions must be arms of bandit {name!r}, got {new[0].id!r}")
-    if len(bandit.names) + len(new) > api_types.MAX_ARMS:
-        raise ConflictError(f"a bandit must have at most {api_types.MAX_ARMS} arms, with retired ones, got more")
+    if len(bandit.names) + len(new) > field_types.MAX_ARMS:
+        raise ConflictError(f"a bandit must have at most {field_types.MAX_ARMS} arms, with retired ones, got more")
     features = [arm_features(f"features of action {action.id!r}", action.features) for action in new]
     for action, own in zip(new, features, strict=True):
         changes.add_arm(work, name, action.id, own)

@@ -8,7 +8,7 @@ import structlog
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.live_policies import models_size
-from dynabandit.core.compilation import is_cached
+from dynabandit.core.code_cache import is_cached
 from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import Policy, is_contextual, policy as make_policy

@@ -2,10 +2,9 @@
 import { band, Chart, layer, layout, line, OTHERS } from "./charts.js";
 import { byId, decimal, h } from "./dom.js";
 
-const ANIMATION_MS = 2200;
+const PLAY_MS = 4000;
 const FRAME_MS = 40;
 const TABLE_ROWS = 12;
-const TRACED = ["mean", "forgetting", "share"]; // what a message says about each arm in the first replication
 
 export class RunCharts {
   constructor() {
@@ -19,24 +18,40 @@ export class RunCharts {
     };
     byId("traced-policy").addEventListener("change", () => this.draw());
     byId("last-step").addEventListener("input", () => {
-      this.animating = false;
+      this.setPlaying(false);
       this.showUpTo(Number(byId("last-step").value));
+    });
+    byId("play").addEventListener("click", () => (this.playing ? this.setPlaying(false) : this.play()));
+    byId("clear-previous").addEventListener("click", () => {
+      this.run.previous = null;
+      this.showPrevious();
+      this.draw();
+      byId("results").focus({ preventScroll: true });
     });
   }
 
   /** Start a run; `wanted` is the index of the policy whose first replication is shown, by default the last one. */
   start({ policies, arms, horizon, link }, wanted) {
-    const environment = link.replace(/policies=[^&]*/, "");
+    const environment = link.replace(/(policies|replications|seed)=[^&]*/g, "");
     // The curves of the previous run in the same environment stay visible, to compare
-    const previous = this.run?.environment === environment && this.run.regret ? this.run : null;
+    const latest = this.run?.regret ? this.run : this.run?.previous;
+    const previous = latest?.environment === environment ? latest : null;
     this.run = { policies, arms, horizon, environment, previous, path: null, traces: [], regret: null, last: 0 };
     if (previous) previous.previous = null;
+    this.setPlaying(false);
+    this.showPrevious();
     byId("traced-policy").replaceChildren(...policies.map((label, i) => h("option", { value: i }, label)));
     byId("traced-policy").value = String(Math.min(wanted ?? Infinity, policies.length - 1));
     byId("traced-policy").disabled = false;
     byId("charts").hidden = false;
-    this.animating = true;
+    byId("no-results").hidden = true;
+    byId("shown-steps").hidden = true;
     this.draw();
+  }
+
+  /** Show whether there are curves of a previous run. */
+  showPrevious() {
+    byId("previous").hidden = !this.run.previous;
   }
 
   /** Set the status text, which charts without data show. */
@@ -46,51 +61,61 @@ export class RunCharts {
     if (this.run && !this.run.regret) this.draw();
   }
 
-  /** Do not compare the next run with this one. */
+  /** Do not compare the next run with the earlier ones. */
   forgetPrevious() {
-    if (this.run) this.run.environment = null;
+    if (!this.run) return;
+    this.run.environment = null;
+    this.run.previous = null;
   }
 
   /** Take the times and true means of the first replication. */
   addPath(message) {
-    const { run } = this;
-    run.path = message;
-    run.traces = run.policies.map(() => ({ known: 0 }));
-    for (const trace of run.traces) for (const kind of TRACED) trace[kind] = message.shown.map(() => []);
-    byId("last-step").max = String(message.times.length - 1);
-    byId("last-step").disabled = false;
+    this.run.path = message;
+    this.run.last = message.times.length - 1;
   }
 
-  /** Take the next part of what a policy estimated and chose in the first replication. */
+  /** Take what a policy estimated and chose in the first replication. */
   addTrace(message) {
-    const trace = this.run.traces[message.policy];
-    for (const kind of TRACED) message[kind].forEach((row, arm) => trace[kind][arm].push(...row));
-    trace.known = trace.mean[0].length;
+    this.run.traces[message.policy] = message;
   }
 
+  /** Take the mean regret so far; the first message comes after those of the first replication. */
   addRegret(message) {
+    const isFirst = !this.run.regret;
     this.run.regret = message;
-    this.draw();
+    if (!isFirst) {
+      this.charts.regret.draw();
+      return;
+    }
+    byId("shown-steps").hidden = false;
+    byId("last-step").max = String(this.run.last);
+    this.showUpTo(this.run.last);
   }
 
-  /** Move the shown step from the first to the last, as far as it is known; returns at the end. */
-  async animate() {
+  setPlaying(playing) {
+    this.playing = playing;
+    byId("play").textContent = playing ? "Pause" : "Play";
+  }
+
+  /** Move the shown step to the last one, from the first one if all are shown. */
+  async play() {
     const { run } = this;
     const last = run.path.times.length - 1;
+    const first = run.last < last ? run.last : 0;
     const start = performance.now();
-    const duration = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : ANIMATION_MS;
+    this.setPlaying(true);
+    this.showUpTo(first);
     while (run.last < last) {
       await new Promise((resolve) => setTimeout(resolve, FRAME_MS));
-      if (!this.animating || this.run !== run) return;
-      const known = Math.min(...run.traces.map((trace) => trace.known)) - 1;
-      const index = Math.min(Math.floor(((performance.now() - start) / duration) * last), known);
-      if (index > run.last) this.showUpTo(index);
+      if (!this.playing || this.run !== run) return;
+      this.showUpTo(Math.min(first + Math.ceil(((performance.now() - start) / PLAY_MS) * last), last));
     }
+    this.setPlaying(false);
   }
 
   /** Show the charts up to the recorded time with this index. */
   showUpTo(index) {
-    this.run.last = Math.max(index, 0);
+    this.run.last = index;
     byId("last-step").value = String(this.run.last);
     const step = this.run.path.times[this.run.last].toLocaleString("en");
     byId("last-step-text").textContent = step;
@@ -108,43 +133,45 @@ export class RunCharts {
 
   regretChart() {
     const { run } = this;
+    const previous = this.previousCurves();
     if (!run.regret) {
-      // The range of the regret is not known yet, so the axis has no numbers
-      const empty = this.chartLayout("regret", { yaxis: { range: [0, 1], showticklabels: false } });
-      return { data: [], layout: empty, table: { caption: "Mean regret", head: ["step"], rows: [] }, note: this.status };
+      // Without a previous run the range of the regret is not known yet, so the axis has no numbers
+      const yaxis = previous.length ? { rangemode: "tozero" } : { range: [0, 1], showticklabels: false };
+      const table = { caption: "Mean cumulative regret", head: ["step"], rows: [] };
+      return { data: previous, layout: this.chartLayout("regret", { yaxis }), table, note: this.status };
     }
     const { times, curves } = run.regret;
     const step = run.path.times[run.last];
     const known = run.last >= run.path.times.length - 1 ? times.length : times.filter((time) => time <= step).length;
     const x = times.slice(0, known);
-    const previous = this.previousCurves();
-    const top = Math.max(...curves.map((one) => one.high.at(-1)), ...previous.map(({ mean }) => mean.at(-1)), 1);
+    const top = Math.max(...curves.map((one) => one.high.at(-1)), ...previous.map(({ y }) => y.at(-1)), 1);
     const data = curves.flatMap((one, i) => [
       ...band(run.policies[i], x, one.low.slice(0, known), one.high.slice(0, known), i),
       line(run.policies[i], x, one.mean.slice(0, known), i, { form: ".1f", width: 2.5 }),
     ]);
-    for (const { label, mean } of previous) {
-      data.push(line(`previous run: ${label}`, times, mean, OTHERS, { form: ".1f", width: 1.5, dash: "dash" }));
-    }
     const rows = spreadIndices(known).map((i) => [times[i].toLocaleString("en"), ...curves.map((one) => decimal(one.mean[i], 1))]);
-    return { data, layout: this.chartLayout("regret", { yaxis: { range: [0, top * 1.05] }, legend: true }),
+    return { data: [...data, ...previous], layout: this.chartLayout("regret", { yaxis: { range: [0, top * 1.05] }, legend: true }),
       table: { caption: "Mean cumulative regret", head: ["step", ...run.policies], rows } };
   }
 
-  /** The curves of the previous run for policies that this run does not have. */
+  /** The curves of the previous run, dashed: in the colour of the same policy, or grey if this run does not have it. */
   previousCurves() {
     const { previous, policies } = this.run;
     if (!previous) return [];
-    return previous.policies.flatMap((label, i) =>
-      policies.includes(label) ? [] : [{ label, mean: previous.regret.curves[i].mean }]);
+    const names = policies.map(policyName);
+    return previous.policies.map((label, i) => {
+      const same = [policies.indexOf(label), names.indexOf(policyName(label)), OTHERS].find((index) => index >= 0);
+      const { times, curves } = previous.regret;
+      return line(`previous run: ${label}`, times, curves[i].mean, same, { form: ".1f", width: 1.5, dash: "dash", showlegend: false });
+    });
   }
 
   /** The steps shown and the values of each arm for the selected policy, or null before the first message. */
   tracedPolicy(kind) {
     const { run } = this;
     const trace = run.traces[Number(byId("traced-policy").value)];
-    if (!run.path || !trace) return null;
-    const known = Math.min(run.last + 1, trace.known);
+    if (!run.regret || !trace) return null;
+    const known = run.last + 1;
     const names = run.path.shown.map((arm) => `Arm ${arm + 1}`);
     return { x: run.path.times.slice(0, known), rows: trace[kind].map((row) => row.slice(0, known)), names, known };
   }
@@ -192,6 +219,11 @@ export class RunCharts {
     const data = traced.rows.map((row, i) => line(traced.names[i], traced.x, row, i, { form: ".4f", steps: true }));
     return { data, layout: forgettingLayout, table: this.armTable("Forgetting factor of each arm", traced, 4) };
   }
+}
+
+/** The name in a label such as `dts(memory=5)`. */
+function policyName(label) {
+  return label.split("(")[0];
 }
 
 /** Up to TABLE_ROWS indices below `count`, spread evenly, the last one included. */

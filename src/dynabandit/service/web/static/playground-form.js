@@ -4,23 +4,11 @@ import { clearProblems } from "./forms.js";
 import { seriesStyle } from "./charts.js";
 
 const INTEGER_FIELDS = ["arms", "horizon", "replications", "seed"];
-const SLIDER_STEPS = 1000;
 
-/** Format a number with few digits. */
-function formatNumber(value, control) {
-  if (control.whole) return String(Math.round(value));
-  return String(control.logarithmic ? Number(value.toPrecision(2)) : Number(value.toFixed(3)));
-}
-
-function toSlider(value, { low, high, logarithmic }) {
-  const clamped = Math.min(Math.max(value, low), high);
-  const share = logarithmic ? Math.log(clamped / low) / Math.log(high / low) : (clamped - low) / (high - low);
-  return Math.round(share * SLIDER_STEPS);
-}
-
-function fromSlider(position, { low, high, logarithmic }) {
-  const share = position / SLIDER_STEPS;
-  return logarithmic ? low * (high / low) ** share : low + (high - low) * share;
+/** The index of the step of a slider that is nearest to a value. */
+function nearestStep(steps, value) {
+  const distances = steps.map((step) => Math.abs(step - value));
+  return distances.indexOf(Math.min(...distances));
 }
 
 /** Remove characters that would end a value in a link. */
@@ -87,8 +75,7 @@ export class Form {
 
   defaultText(field) {
     if (Array.isArray(field.default)) return `[${field.default.join(",")}]`;
-    if (field.default === null) return field.low === null ? "" : formatNumber(fromSlider(SLIDER_STEPS / 2, field), field);
-    return String(field.default);
+    return String(field.default ?? field.steps[Math.floor(field.steps.length / 2)] ?? "");
   }
 
   /** The query string of the run that the form describes. */
@@ -218,19 +205,20 @@ export class Form {
     }
     if (field.kind === "pair") return this.pair(id, field, value, described);
     const box = h("input", { id, type: "text", inputmode: "decimal", value: value.text, ...described });
-    if (field.low === null) {
+    if (!field.steps.length) {
       box.addEventListener("input", () => { value.text = box.value; });
       return h("div", { class: "slide bare" }, box);
     }
     const name = `${field.name.replaceAll("_", " ")}, as a slider`;
-    const slider = h("input", { type: "range", min: 0, max: SLIDER_STEPS, id: `${id}-slider`, "aria-label": name });
+    const slider = h("input", { type: "range", min: 0, max: field.steps.length - 1, id: `${id}-slider`, "aria-label": name });
+    // The slider moves in steps, but a value between two of them, from a link or typed, is kept as it is
     const moveSlider = () => {
-      slider.value = Number.isFinite(Number(value.text)) ? toSlider(Number(value.text), field) : 0;
+      slider.value = Math.max(nearestStep(field.steps, Number(value.text)), 0);
       slider.setAttribute("aria-valuetext", value.text);
     };
     box.addEventListener("input", () => { value.text = box.value; moveSlider(); });
     slider.addEventListener("input", () => {
-      value.text = box.value = formatNumber(fromSlider(Number(slider.value), field), field);
+      value.text = box.value = String(field.steps[slider.value]);
       slider.setAttribute("aria-valuetext", value.text);
     });
     moveSlider();

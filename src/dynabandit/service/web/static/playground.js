@@ -11,17 +11,27 @@ const catalogue = embedded("catalogue");
 const tour = embedded("tour");
 const INITIAL = `environment=small-changes&arms=3&policies=ts;${catalogue.recommended}&horizon=6000&replications=20&seed=1`;
 const charts = new RunCharts();
-const form = new Form(catalogue, new Drawing(byId("drawing"), catalogue), () => byId("auto-run").checked && run());
+const runIfAutomatic = () => byId("auto-run").checked && run();
+const form = new Form(catalogue, new Drawing(byId("drawing"), catalogue), runIfAutomatic);
 
 let running = null; // the AbortController of the run in progress
 let formats = null; // the last run as link, TOML and Python
+let stageStart = 0; // when the current status began, as performance.now()
 let tracedPolicy = null; // the index of the policy to show, or null for the last one
 
 function setStatus(state, text) {
+  if (byId("status").textContent !== text) stageStart = performance.now();
   results.dataset.state = state;
   byId("status").textContent = text;
   byId("stop-button").disabled = state !== "running";
   charts.setStatus(state, text);
+  showElapsed();
+}
+
+/** Show how long a stage of a run has taken, if it takes long, such as compiling a policy. */
+function showElapsed() {
+  const seconds = Math.floor((performance.now() - stageStart) / 1000);
+  byId("elapsed").textContent = results.dataset.state === "running" && seconds >= 2 ? `${seconds} s` : "";
 }
 
 async function run({ scroll = false } = {}) {
@@ -47,7 +57,6 @@ async function run({ scroll = false } = {}) {
   } finally {
     if (running === mine) {
       running = null;
-      charts.animating = false;
       const regret = charts.run?.regret;
       byId("progress").value = regret ? regret.done / regret.replications : 0;
     }
@@ -56,15 +65,11 @@ async function run({ scroll = false } = {}) {
 
 /** Start a run on the server and show its messages as they arrive. */
 async function showRun(link, signal) {
-  let animation = Promise.resolve();
   let last = null;
   const handlers = {
     doing: ({ text }) => setStatus("running", `${text[0].toUpperCase()}${text.slice(1)}\u00a0…`),
     start: (message) => charts.start(message, tracedPolicy),
-    path: (message) => {
-      charts.addPath(message);
-      animation = charts.animate();
-    },
+    path: (message) => charts.addPath(message),
     beliefs: (message) => charts.addTrace(message),
     regret: (message) => {
       charts.addRegret(message);
@@ -77,7 +82,6 @@ async function showRun(link, signal) {
     last = message;
     handlers[message.kind]?.(message);
   }, signal);
-  await animation;
   if (signal.aborted) return;
   if (last?.kind === "end") setStatus("done", `Finished: ${progressText()}`);
   else setStatus("failed", last?.kind === "failed" ? `Not finished: ${last.text}.` : "Not finished: the connection was lost.");
@@ -140,6 +144,7 @@ byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
   run({ scroll: true });
 });
+byId("auto-run").addEventListener("change", runIfAutomatic);
 byId("traced-policy").addEventListener("change", () => { tracedPolicy = Number(byId("traced-policy").value); });
 byId("stop-button").addEventListener("click", () => running?.abort());
 byId("copy").addEventListener("click", () =>
@@ -148,6 +153,8 @@ byId("toml").addEventListener("click", () =>
   showText("This run as TOML", "Save it as a file for dynabandit run.", formats.toml, "playground.toml"));
 byId("python").addEventListener("click", () =>
   showText("This run as Python", "This program computes exactly the same numbers.", formats.python, "playground.py"));
+setInterval(showElapsed, 500);
+new ResizeObserver(() => document.documentElement.style.setProperty("--run-bar", `${byId("run-bar").offsetHeight}px`)).observe(byId("run-bar"));
 byId("text-close").addEventListener("click", () => byId("text-dialog").close());
 
 const link = location.search.slice(1);

@@ -13,7 +13,7 @@ import pytest
 from scipy import special, stats
 
 from dynabandit.core.compilation import compiled
-from dynabandit.core.largest_of_draws import BETA, GAMMA, STUDENT, gauss_legendre, probabilities_of_largest
+from dynabandit.core.probability_of_largest import BETA, GAMMA, STUDENT, gauss_legendre, probabilities_of_largest
 
 TOLERANCE = 1e-8
 RULE = gauss_legendre()

@@ -1,0 +1,180 @@
+"""All that a bandit remembers, as plain values: what is saved, restored, copied and hashed."""
+
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dynabandit.bandit import serialization
+from dynabandit.bandit.arm_tree import ArmTree, restored_cells
+from dynabandit.bandit.arms import ArmColumns
+from dynabandit.bandit.contexts import Contexts
+from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, live_policy
+from dynabandit.bandit.traffic_limits import TrafficLimits
+from dynabandit.core.context import Context
+from dynabandit.core.records import to_row
+from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED
+from dynabandit.policies import Policy, PolicyState
+from dynabandit.policies.base import new_state
+from dynabandit.validation import integer
+
+
+class BanditParts(NamedTuple):
+    """What a bandit remembers; all else follows from it.
+
+    `law` is the reward law whose rewards are accepted, None for those that the policy is made for. The arrays are those
+    of `PolicyState`, with a column for each arm.
+    """
+
+    policy: Policy
+    law: str | None
+    seed: int
+    step: int
+    arms: ArmColumns
+    limits: TrafficLimits | None
+    contexts: Contexts | None
+    memory: np.ndarray
+    shared: np.ndarray
+    models: np.ndarray | None
+    tree: ArmTree | None
+
+    @property
+    def context(self) -> Context | None:
+        """The shape of the features that the policy sees; None without features."""
+        return None if self.contexts is None else self.contexts.shape
+
+    @property
+    def cells(self) -> np.ndarray | None:
+        """The numbers of the tree that are saved, if there are any."""
+        return None if self.tree is None else self.tree.cells
+
+    def copy(self) -> "BanditParts":
+        """Return an independent copy."""
+        return self._replace(
+            arms=self.arms.copy(),
+            limits=copy_of(self.limits),
+            contexts=copy_of(self.contexts),
+            memory=self.memory.copy(),
+            shared=self.shared.copy(),
+            models=copy_of(self.models),
+            tree=copy_of(self.tree),
+        )
+
+    def hash(self) -> str:
+        """Return a hash of all parts: bandits with equal hashes make the same decisions from now on."""
+        limits = None if self.limits is None else self.limits.to_json()
+        parameters, names = serialization.plain(self.policy.parameters), self.arms.names
+        rest = [self.policy.name, parameters, self.seed, self.step, names, limits]
+        if self.contexts is not None:
+            rest.append(self.contexts.to_json())
+        *arrays, pending = self.arms.arrays
+        arrays += [self.memory, self.shared, *([pending] if pending.any() else [])]
+        arrays += [part for part in (self.models, self.cells) if part is not None]
+        return serialization.digest(rest, arrays)
+
+
+def started(policy: Policy, arms: ArmColumns, context: Context | None) -> PolicyState:
+    """Return the state of a policy without any reward, or raise an error if it cannot decide for this bandit."""
+    check_context(policy, context)
+    check_size(policy, len(arms), context)
+    return new_state(policy, len(arms), policy.params(arms.count_open()), context)
+
+
+def with_arm(parts: BanditParts) -> PolicyState:
+    """Return the state of the policy with the arm that was added last to `parts.arms`, without rewards of it."""
+    column, models = len(parts.arms) - 1, parts.models
+    memory = np.hstack([parts.memory, np.zeros((len(parts.memory), 1))])
+    if models is not None and parts.context is not None and len(models) > 1:  # each arm has a model
+        model = parts.policy.initial_models(column + 1, parts.context)[column]
+        models = np.insert(models, column, model, axis=0)
+    state = PolicyState(memory, parts.shared, parts.arms.last_played, parts.arms.pending, models)
+    parts.policy.functions.start(state, column, parts.policy.params(parts.arms.count_open()))
+    return state
+
+
+def adopted(parts: BanditParts, other: BanditParts) -> BanditParts | None:
+    """Return a copy of `parts` with the policy of another bandit and what it has learned.
+
+    Returns None if the other bandit learned about other arms or features.
+    """
+    own, others = (to_row(other.policy.params(one.arms.count_open())) for one in (parts, other))
+    if len(parts.arms) != len(other.arms) or not np.array_equal(own, others):
+        return None
+    if other.models is not None and parts.context != other.context:
+        return None  # the kinds of the features were decided meanwhile
+    learned = other.copy()
+    return parts.copy()._replace(
+        policy=learned.policy,
+        law=learned.law,
+        memory=learned.memory,
+        shared=learned.shared,
+        models=learned.models,
+        tree=None,
+    )
+
+
+def to_json(parts: BanditParts) -> str:
+    """Return all parts as JSON."""
+    content = {
+        "policy": parts.policy.name,
+        "parameters": serialization.plain(parts.policy.parameters),
+        "seed": parts.seed,
+        "step": parts.step,
+        "arms": parts.arms.to_json(),
+        "shares": None if parts.limits is None else parts.limits.to_json(),
+        "memory": serialization.array_to_json(parts.memory),
+        "shared": serialization.array_to_json(parts.shared),
+    }
+    if parts.law is not None:
+        content["rewards"] = parts.law
+    if parts.contexts is not None:
+        content["features"] = parts.contexts.to_json()
+    if parts.models is not None:
+        content["models"] = serialization.array_to_json(parts.models)
+    if (cells := parts.cells) is not None:
+        content["cells"] = serialization.array_to_json(cells)
+    return serialization.write(content)
+
+
+def from_json(text: str, policy: Policy | None) -> BanditParts:
+    """Return the parts that `to_json` wrote; `policy` is needed if it is not in the registry."""
+    serialization.check_given(policy)
+    content = serialization.read(text)
+    try:
+        return _restored(content, live_policy(serialization.policy_of(content, policy)))
+    except (KeyError, TypeError, ValueError, zlib.error) as error:
+        raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
+
+
+def _restored(content: dict[str, Any], policy: Policy) -> BanditParts:
+    """Return the parts of a saved bandit with this policy, or raise an error if one is not valid."""
+    step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
+    arms = ArmColumns.from_json(content["arms"], step)
+    limits, features, law, cells = (content.get(name) for name in ("shares", "features", "rewards", "cells"))
+    accepted_rewards(policy, law)
+    contexts = None if features is None else Contexts.from_json(features, len(arms), step)
+    empty = started(policy, arms, None if contexts is None else contexts.shape)
+
+    saved = {name: serialization.array_from_json(content[name]) for name in ("memory", "shared")}
+    memory = serialization.check_shape(policy.restored(saved["memory"], arms.last_played), empty.memory.shape)
+    models = empty.models
+    if models is not None:
+        models = serialization.check_shape(serialization.array_from_json(content["models"]), models.shape)
+    return BanditParts(
+        policy=policy,
+        law=law,
+        seed=integer("seed", content["seed"], 0, LARGEST_SEED),
+        step=step,
+        arms=arms,
+        limits=None if limits is None else TrafficLimits.from_json(limits),
+        contexts=contexts,
+        memory=memory,
+        shared=serialization.check_shape(saved["shared"], empty.shared.shape),
+        models=models,
+        tree=None if cells is None else ArmTree(policy.functions, restored_cells(cells)),
+    )
+
+
+def copy_of(part: Any) -> Any:
+    """Return a copy of a part that a bandit may not have."""
+    return None if part is None else part.copy()
