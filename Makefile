@@ -44,9 +44,10 @@ $(READY): pyproject.toml
 # of one policy of each shape (tests/ready.py)
 INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py src \
   tests/simulation/test_context.py tests/simulation/test_delayed_rewards.py tests/bandit/test_contexts.py \
-  tests/bandit/test_ranking.py tests/bandit/test_block_decisions.py tests/service/domain tests/service/stores \
-  tests/service/http/test_openapi.py tests/service/http/test_personalizer.py tests/service/test_local_decider.py \
-  tests/service/test_operations.py docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
+  tests/bandit/test_ranking.py tests/bandit/test_block_decisions.py tests/bandit/test_arm_tree.py tests/service/domain \
+  tests/service/stores tests/service/http/test_openapi.py tests/service/http/test_personalizer.py \
+  tests/service/test_local_decider.py tests/service/test_operations.py \
+  docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
 
 # Two jobs, each of several processes, keep two cores busy to the end. The output of the second one is shown when it is
 # finished
