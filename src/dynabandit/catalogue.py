@@ -21,7 +21,7 @@ class Entry(NamedTuple):
     """A policy or an environment."""
 
     name: str
-    description: str
+    description: str  # the first paragraph of the docstring: in plain words what it does, and when to use it
     parameters: list[Parameter]
 
 

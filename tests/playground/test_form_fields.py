@@ -1,10 +1,12 @@
 """The form asks for every parameter of every policy, and starts from its default."""
 
 import dataclasses
+import re
 from typing import ClassVar
 
 import pytest
 
+from dynabandit.catalogue import Entry, entries
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS
 from dynabandit.playground import form_fields, read
 from dynabandit.playground.drawn_means import encode
@@ -19,11 +21,21 @@ ALL_POLICIES = {**POLICIES, **CONTEXTUAL_POLICIES}
 def test_every_policy_is_there_with_all_its_parameters_explained() -> None:
     assert [one["name"] for one in CATALOGUE["policies"]] == list(ALL_POLICIES)
     for one in CATALOGUE["policies"]:
-        assert one["description"]
         names = {field.name for field in dataclasses.fields(ALL_POLICIES[one["name"]])}
         assert {field["name"] for field in one["fields"]} == names
         assert one["contextual"] == (one["name"] in CONTEXTUAL_POLICIES)
         assert all(field["explanation"] and "`" not in field["explanation"] for field in one["fields"])
+
+
+@pytest.mark.parametrize("entry", [*entries(ALL_POLICIES), *entries({**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS})])
+def test_every_description_is_one_or_two_sentences_without_formulas(entry: Entry) -> None:
+    text = " ".join(entry.description.split())
+    assert 1 <= len(re.findall(r"\.(?: |$)", text)) <= 2
+    assert len(text) < 250
+    assert text.endswith(".")
+    assert not re.search(r"[`=^~<>_\\]|\bsqrt\b|\blog\b", text)
+    if entry.name in ALL_POLICIES:  # what it does, and when to use it
+        assert ". " in text
 
 
 @pytest.mark.parametrize("name", list(ALL_POLICIES))

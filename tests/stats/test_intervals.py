@@ -73,3 +73,48 @@ def test_a_band_is_the_interval_of_each_column() -> None:
     mean, low, high = intervals.student_band(samples)
     for column, sample in enumerate((FIRST, SECOND)):
         assert Estimate(mean[column], low[column], high[column]) == pytest.approx(intervals.mean(sample))
+
+
+def two_shares(first: int, second: int, trials: tuple[int, int]) -> tuple[Estimate, Estimate]:
+    one, two = (
+        Estimate(successes / size, *intervals.wilson(successes / size, size))
+        for successes, size in zip((first, second), trials, strict=True)
+    )
+    return one, two
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "trials", "expected"),
+    [(56, 48, (70, 80), (0.0524, 0.3339)), (9, 3, (10, 10), (0.1705, 0.8090)), (5, 0, (56, 29), (-0.0381, 0.1926))],
+)
+def test_differences_of_shares_have_the_intervals_that_newcombe_published(
+    first: int, second: int, trials: tuple[int, int], expected: tuple[float, float]
+) -> None:
+    one, two = two_shares(first, second, trials)
+    found = intervals.difference_of_estimates(one, two)
+    assert (found.low, found.high) == pytest.approx(expected, abs=5e-5)  # his table has four digits
+
+
+def test_differences_of_normal_estimates_add_their_variances() -> None:
+    one, two = Estimate(3.0, *intervals.normal(3.0, 0.3)), Estimate(1.0, *intervals.normal(1.0, 0.4))
+    assert tuple(intervals.difference_of_estimates(one, two)) == pytest.approx((2.0, *intervals.normal(2.0, 0.5)))
+
+
+def test_intervals_of_ratios_cover_the_true_ratio() -> None:
+    trials, rates = (120, 90), (0.3, 0.2)
+    chances = [stats.binom.pmf(np.arange(size + 1), size, rate) for size, rate in zip(trials, rates, strict=True)]
+    covered = 0.0  # the exact probability: no simulation
+    for first, one_chance in enumerate(chances[0]):
+        for second, other_chance in enumerate(chances[1]):
+            low, high = intervals.ratio_of_estimates(*two_shares(first, second, trials))[1:]
+            covered += one_chance * other_chance * (low <= rates[0] / rates[1] <= high)
+    assert 0.94 <= covered <= 0.96
+
+
+def test_a_ratio_needs_estimates_above_zero() -> None:
+    none, some = two_shares(0, 5, (20, 20))
+    assert math.isnan(intervals.ratio_of_estimates(some, none).value)
+    value, low, high = intervals.ratio_of_estimates(none, some)
+    assert value == 0.0
+    assert math.isnan(low)
+    assert math.isnan(high)

@@ -14,13 +14,15 @@ Beta laws are integrated over log-odds and gamma laws over logarithms. There the
 shapes below 1, and the mode is at the mean. Normal laws are Student laws with infinitely many degrees of freedom.
 """
 
+import functools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numba.extending import overload
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.special_functions import stirling, stirling_error
 
 BETA, GAMMA, STUDENT = range(3)  # families of laws
@@ -339,3 +341,26 @@ def share_rest(
         probabilities /= total
     else:
         probabilities[:] = math.nan
+
+
+RULE = gauss_legendre()
+
+
+@functools.cache
+def _compiled() -> Callable[..., None]:
+    return compiled(probabilities_of_largest, creates_arrays=True)
+
+
+def largest_probabilities(family: int, laws: np.ndarray, optimistic: bool = False) -> np.ndarray:
+    """Return the probability of each draw that it is the largest, by compiled code, the same for all callers.
+
+    The parameters are those of `probabilities_of_largest`.
+
+    Examples
+    --------
+    >>> largest_probabilities(BETA, np.array([[3.0, 2.0, 0.0], [2.0, 2.0, 0.0]])).round(4).tolist()
+    [0.6286, 0.3714]
+    """
+    probabilities = np.empty(len(laws))
+    _compiled()(family, laws, optimistic, RULE, probabilities)
+    return probabilities

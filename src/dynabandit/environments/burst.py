@@ -33,9 +33,10 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Burst(Environment):
-    """Means drawn from U(0, 1) that are constant, except for one period in which each arm draws new means often.
+    """Means that are constant, except for one period in which all of them change often.
 
-    A policy whose forgetting is tuned to the number of changes forgets too fast before and after the burst.
+    The means are drawn from U(0, 1). A policy whose forgetting is tuned to the number of changes forgets too fast
+    before and after the burst.
 
     Parameters
     ----------

@@ -128,7 +128,8 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class LinDrift(Environment):
-    r"""Linear rewards whose coefficients change, with a model for each arm or one for all arms.
+    r"""Rewards that are a linear function of the features, whose coefficients change, with a model for each arm or one
+    for all arms.
 
     Parameters
     ----------
@@ -217,9 +218,10 @@ class LinDrift(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class MovingContexts(LinDrift):
-    r"""Linear rewards with constant coefficients and features whose distribution moves.
+    r"""Visitors with features: preferences never change, but with time other visitors come.
 
-    Forgetting does not pay here: a model that forgets has to learn again what it knew when the features return.
+    Rewards are linear with constant coefficients, and the distribution of the features moves. Forgetting does not pay
+    here: a model that forgets has to learn again what it knew when the features return.
 
     Parameters
     ----------
@@ -256,7 +258,9 @@ class MovingContexts(LinDrift):
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticDrift(LinDrift):
-    r"""Rewards of 0 or 1 whose probability is a logistic function of the features; its coefficients change.
+    r"""Visitors with features: what each visitor prefers depends on the features, and this changes with time.
+
+    Rewards are 0 or 1, and their probability is a logistic function of the features, whose coefficients change.
 
     Parameters
     ----------

@@ -51,7 +51,9 @@ def renew(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params, fo
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialClock(Environment):
-    """Each arm keeps its mean until its Poisson clock rings, then draws a new mean from U(low, high).
+    """Abrupt changes: each arm keeps its mean for a random time, then jumps to a new one.
+
+    The times are those of a Poisson clock, and a new mean is drawn from U(low, high).
 
     Parameters
     ----------
@@ -114,7 +116,8 @@ class ExponentialClock(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class Case1(ExponentialClock):
-    """The paper's Case 1: abrupt changes within [0, 1], rare in odd arms and frequent in even arms.
+    """Abrupt changes: after random times an arm jumps to a new mean between 0 and 1, odd arms rarely and even arms
+    often. Case 1 of the paper.
 
     Parameters
     ----------
@@ -146,7 +149,8 @@ class Case1(ExponentialClock):
 
 @dataclass(frozen=True, kw_only=True)
 class Case2(Case1):
-    """The paper's Case 2: as Case 1, but with means of odd arms in [0.3, 1] and of even arms in [0, 0.7].
+    """Abrupt changes as in Case 1, but odd arms are better most of the time: their means are in [0.3, 1], those of even
+    arms in [0, 0.7]. Case 2 of the paper.
 
     Parameters
     ----------

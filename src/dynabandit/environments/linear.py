@@ -83,7 +83,8 @@ def turning_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: 
 
 @dataclass(frozen=True, kw_only=True)
 class LinAbrupt(Environment):
-    r"""Linear rewards whose coefficients jump: the abrupt environment of D-LinUCB, for any dimension.
+    r"""Rewards that are a linear function of the features, whose coefficients jump: the abrupt environment of D-LinUCB,
+    for any dimension.
 
     Parameters
     ----------
@@ -145,7 +146,8 @@ class LinAbrupt(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class LinSlow(Environment):
-    r"""Linear rewards whose coefficients turn slowly: the slowly varying environment of D-LinUCB.
+    r"""Rewards that are a linear function of the features, whose coefficients turn slowly: the slowly varying
+    environment of D-LinUCB.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ CHANGED = ("all", "one")  # which arms change at a breakpoint
 
 @dataclass(frozen=True, kw_only=True)
 class PB1(Piecewise):
-    """Benchmark 1 of GLR-klUCB: three arms and four changes, each of one arm.
+    """Three arms and four changes, each of one arm: benchmark 1 of the authors of GLR-klUCB.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class PB1(Piecewise):
 
 @dataclass(frozen=True, kw_only=True)
 class PB2(PB1):
-    """Benchmark 2 of GLR-klUCB: three arms and four changes, each of all arms.
+    """Three arms and four changes, each of all arms: benchmark 2 of the authors of GLR-klUCB.
 
     Parameters
     ----------
@@ -92,7 +92,8 @@ class PB2(PB1):
 
 @dataclass(frozen=True, kw_only=True)
 class PB3(PB1):
-    """Benchmark 3 of GLR-klUCB: three arms and three changes of all or nearly all arms, most of them large.
+    """Three arms and three changes of all or nearly all arms, most of them large: benchmark 3 of the authors of
+    GLR-klUCB.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ class PB3(PB1):
 
 @dataclass(frozen=True, kw_only=True)
 class PB4(PB1):
-    """Benchmark 4 of GLR-klUCB: three arms, a long segment and then four short ones.
+    """Three arms, which are constant for long and then change four times: benchmark 4 of the authors of GLR-klUCB.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomBreakpoints(Environment):
-    """Breakpoints at random steps, at which all arms or a single one draw a new mean.
+    """Abrupt changes: at random steps, all arms or a single one jump to a new mean.
 
     Parameters
     ----------

@@ -66,7 +66,9 @@ def logistic_advance(state: np.ndarray, arm: int, step: EnvironmentStep, params:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectedWalk(Environment):
-    """Each mean is a random walk reflected at 0 and 1, with a uniform stationary distribution.
+    """The mean of each arm is a random walk that is reflected at 0 and 1.
+
+    Its stationary distribution is uniform.
 
     Parameters
     ----------
@@ -103,7 +105,9 @@ class ReflectedWalk(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticWalk(ReflectedWalk):
-    """Each mean is the logistic function of a random walk; in the long run it approaches 0 or 1.
+    """The mean of each arm is a random walk that slows down near 0 and 1.
+
+    It is the logistic function of a random walk; in the long run it approaches 0 or 1.
 
     Parameters
     ----------
@@ -150,7 +154,9 @@ def autoregressive_advance(state: np.ndarray, arm: int, step: EnvironmentStep, p
 
 @dataclass(frozen=True, kw_only=True)
 class Autoregressive(Environment):
-    """Each mean is the logistic function of an AR(1) process, which returns to 0 again and again.
+    """Drift that returns: the mean of each arm moves away from 0.5 at random and comes back again and again.
+
+    It is the logistic function of an AR(1) process, which returns to 0.
 
     Parameters
     ----------
@@ -196,7 +202,9 @@ class Autoregressive(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class Case3(ReflectedWalk):
-    """The paper's Case 3: reflected random walks with variance 0.0001.
+    """Slow drift: the mean of each arm is a random walk between 0 and 1. Case 3 of the paper.
+
+    The random walks are reflected at 0 and 1 and have the variance 0.0001.
 
     Parameters
     ----------
@@ -221,7 +229,9 @@ class Case3(ReflectedWalk):
 
 @dataclass(frozen=True, kw_only=True)
 class Case4(LogisticWalk):
-    """The paper's Case 4: logistic functions of random walks with variance 0.001.
+    """Faster drift: the mean of each arm is a random walk that slows down near 0 and 1. Case 4 of the paper.
+
+    The means are logistic functions of random walks with variance 0.001.
 
     Parameters
     ----------

@@ -109,11 +109,11 @@ class RestedEnvironment(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class RestedRotting(RestedEnvironment):
-    r"""Rested arms that wear out: the mean of an arm falls with a power of its own plays.
+    r"""Arms that wear out: the mean of an arm falls with each of its own plays.
 
-    An arm that is not played keeps its mean. In `Rotting`, by contrast, all arms decay with time, whether they are
-    played or not (restless). The best policy plays the arm with the largest current mean, and regret is measured
-    against it.
+    It falls with a power of the number of plays. An arm that is not played keeps its mean (rested). In `Rotting`, by
+    contrast, all arms decay with time, whether they are played or not (restless). The best policy plays the arm with
+    the largest current mean, and regret is measured against it.
 
     Parameters
     ----------
@@ -165,10 +165,10 @@ class RestedRotting(RestedEnvironment):
 
 @dataclass(frozen=True, kw_only=True)
 class RestedDrops(RestedEnvironment):
-    """Rested arms that break: the mean of an arm drops once, after a number of its own plays.
+    """Arms that break: the mean of an arm drops once, after a number of its own plays.
 
-    An arm that is not played keeps its mean. The best policy plays the arm with the largest current mean, and regret is
-    measured against it.
+    An arm that is not played keeps its mean (rested). The best policy plays the arm with the largest current mean, and
+    regret is measured against it.
 
     Parameters
     ----------
@@ -216,11 +216,11 @@ class RestedDrops(RestedEnvironment):
 
 @dataclass(frozen=True, kw_only=True)
 class RestedRising(RestedEnvironment):
-    r"""Rested arms that improve: the mean of an arm rises with its own plays, ever more slowly.
+    r"""Arms that improve: the mean of an arm rises with its own plays, ever more slowly.
 
-    The best policy plays one arm only: that with the largest sum of means over all steps. Regret after t steps is
-    measured against the best single arm for t steps. By default the arms that rise to the largest mean rise
-    most slowly.
+    An arm that is not played keeps its mean (rested). The best policy plays one arm only: that with the largest sum of
+    means over all steps. Regret after t steps is measured against the best single arm for t steps. By default the arms
+    that rise to the largest mean rise most slowly.
 
     Parameters
     ----------

@@ -38,10 +38,10 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Rotting(Environment):
-    """Means that decay exponentially, each arm with its own half-life, so that the best arm changes.
+    """Means that fall with time, each arm at its own speed, so that the best arm changes.
 
-    Arms decay with time, whether they are played or not (restless bandit). In `RestedRotting` they decay with their own
-    plays.
+    The means decay exponentially, each with its own half-life, whether the arms are played or not (restless bandit). In
+    `RestedRotting` they decay with their own plays.
 
     Parameters
     ----------

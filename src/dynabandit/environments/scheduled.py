@@ -67,7 +67,7 @@ def _dimensions(values: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed(Environment):
-    """Constant means.
+    """Means that never change.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Fixed(Environment):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Path(Environment):
-    """A path of means given by the user for each step.
+    """Means that you give for each step and arm.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class Path(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class Piecewise(Environment):
-    """Means that are constant between given steps.
+    """Means that change at given steps and are constant in between.
 
     Parameters
     ----------
@@ -201,8 +201,8 @@ class Piecewise(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class SmallChanges(Piecewise):
-    """The paper's example with a small number of changes: three arms, of which the third is the best for 3000 <= t <
-    5000.
+    """Three arms, of which the third is the best from step 3,000 to step 5,000 only. The paper's example with a small
+    number of changes.
 
     Parameters
     ----------

@@ -28,7 +28,9 @@ def advance(state: np.ndarray, arm: int, step: EnvironmentStep, params: Params) 
 
 @dataclass(frozen=True, kw_only=True)
 class Seasonal(Environment):
-    """Sinusoidal means with a common period; the peaks of the arms are evenly spaced over the period.
+    """Means that rise and fall with a common period, such as a day; each arm has its peak at another time.
+
+    The means are sinusoidal, and the peaks are evenly spaced over the period.
 
     Parameters
     ----------

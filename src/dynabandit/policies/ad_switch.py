@@ -172,7 +172,8 @@ def add_checks(state: PolicyState, arm: int, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AdSwitch(HorizonTuned, SampleMeanPolicy):
-    r"""AdSwitch: good arms are played in turn, bad arms are eliminated and checked again by chance.
+    r"""AdSwitch: play good arms in turn, drop bad arms, and check dropped arms again at random times. A reference of
+    the theory: it need not know how often the means change, but checks take most of its time.
 
     An episode begins with all arms good. An arm becomes bad if its mean over some recent interval is far below that of
     the best good arm. For bad arms, checks are started by chance, for every size of a change that would matter; an arm

@@ -60,10 +60,11 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffDGreedy(AdaptivePolicy):
-    r"""Play the arm with the largest adaptive mean, or a random arm if its forgetting factor has just changed by d or
-    more.
+    r"""Play the arm with the best estimate, which forgets old rewards faster when an arm seems to change, and explore
+    only then. The simplest of the paper's adaptive policies; the others usually have less regret.
 
-    A change of the forgetting factor indicates that the mean of the arm is changing, so the policy explores.
+    The estimate is the adaptive mean. A random arm is played if the forgetting factor of the best arm has just changed
+    by d or more, which indicates that its mean is changing.
 
     Parameters
     ----------

@@ -46,11 +46,11 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffKLUCB(AdaptivePolicy):
-    r"""UCB on the adaptive mean with a Kullback-Leibler bound in place of the Hoeffding bound.
+    r"""UCB with a tight bound that forgets old rewards faster when an arm seems to change. Use it with 50 arms or more;
+    after a long constant period it may never notice that the worst arm has become the best.
 
-    It is `AffUCB2Growing` with a tighter bound: the largest q with n kl(mean, q) <= -log(confidence), where n is the
-    effective size w^2 / k, which decreases towards 1 while an arm is idle. Use it with 50 arms or more. After a long
-    constant period it may never detect that the worst arm has become the best.
+    It is `AffUCB2Growing` with a Kullback-Leibler bound in place of the Hoeffding bound: the largest q with n kl(mean,
+    q) <= -log(confidence), where n is the effective size w^2 / k, which decreases towards 1 while an arm is idle.
 
     Parameters
     ----------

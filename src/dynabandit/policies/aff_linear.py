@@ -11,7 +11,8 @@ REGRESSION = make_regression(links.identity, Kind(adaptive=True))
 
 @dataclass(frozen=True, kw_only=True)
 class AffLinUCB(AdaptivePolicy):
-    r"""The largest upper confidence bound of a linear model that sets its own memory.
+    r"""LinUCB that sets its own memory: short when its predictions become worse, long otherwise. Use it if the effect
+    of the features changes and you do not know how fast.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ class AffLinUCB(AdaptivePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffLinTS(AdaptivePolicy):
-    r"""Thompson sampling from a linear model that sets its own memory.
+    r"""Thompson sampling with a linear regression that sets its own memory: short when its predictions become worse,
+    long otherwise. Use it if the effect of the features changes and you do not know how fast.
 
     Parameters
     ----------

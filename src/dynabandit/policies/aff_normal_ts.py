@@ -20,10 +20,10 @@ def law(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, f
 
 @dataclass(frozen=True, kw_only=True)
 class AffNormalTS(UnitFreePolicy):
-    r"""Thompson sampling for rewards in any unit, from a normal posterior whose data are discounted.
+    r"""Thompson sampling for rewards in any unit that forgets old rewards faster when an arm seems to change. Use it
+    for rewards without bounds: amounts, times, temperatures.
 
-    For rewards that are not bounded: amounts, times, temperatures. All rewards times a constant give the same
-    choices.
+    The draws are from a normal posterior whose data are discounted. All rewards times a constant give the same choices.
 
     Parameters
     ----------

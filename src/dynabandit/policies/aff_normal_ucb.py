@@ -28,10 +28,11 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class AffNormalUCB(UnitFreePolicy):
-    r"""UCB for rewards in any unit: the adaptive mean plus a multiple of its standard error.
+    r"""UCB for rewards in any unit that forgets old rewards faster when an arm seems to change. Use it for rewards
+    without bounds: amounts, times, temperatures.
 
-    The bonus grows while an arm is idle, up to that of a single reward. All rewards times a constant give the same
-    choices.
+    The score is the adaptive mean plus a multiple of its standard error. The bonus grows while an arm is idle, up to
+    that of a single reward. All rewards times a constant give the same choices.
 
     Parameters
     ----------

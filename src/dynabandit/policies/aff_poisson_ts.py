@@ -34,9 +34,10 @@ def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float
 
 @dataclass(frozen=True, kw_only=True)
 class AffPoissonTS(UnitFreePolicy):
-    r"""Thompson sampling for counts, from Gamma(a + m~, b + w~), where the data of an idle arm are discounted.
+    r"""Thompson sampling for counts, such as sales, visits or items, that forgets old rewards faster when an arm seems
+    to change. The recommended policy for counts is mix-poisson-ts.
 
-    For rewards 0, 1, 2, ...: sales, visits, items.
+    The draws are from Gamma(a + m~, b + w~), where the data of an idle arm are discounted.
 
     Parameters
     ----------

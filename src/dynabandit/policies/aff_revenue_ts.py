@@ -70,10 +70,11 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffRevenueTS(UnitFreePolicy):
-    r"""Thompson sampling for revenue: a conversion probability times the mean of log-normal amounts, both adaptive.
+    r"""Thompson sampling for revenue per visitor, mostly 0 and sometimes very large, that forgets old rewards faster
+    when an arm seems to change. The recommended policy for revenue is mix-revenue-ts.
 
-    For rewards that are mostly 0 and otherwise amounts of which a few are very large, such as revenue per visitor. All
-    rewards times a constant give the same choices.
+    The score is a conversion probability times the mean of log-normal amounts, both adaptive. All rewards times a
+    constant give the same choices.
 
     Parameters
     ----------

@@ -39,9 +39,10 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffTS(AdaptivePolicy):
-    r"""Thompson sampling from Beta(a + m~, b + w~ - m~), where the data of an idle arm are discounted.
+    r"""Thompson sampling that forgets old rewards faster when an arm seems to change, and slowly those of idle arms,
+    too. It needs no tuning; AFF-OTS usually has slightly less regret.
 
-    `AffOTS` usually has slightly less regret.
+    The draws are from Beta(a + m~, b + w~ - m~), where the data of an idle arm are discounted; see also `AffOTS`.
 
     Parameters
     ----------
@@ -91,10 +92,11 @@ class AffTS(AdaptivePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffOTS(AffTS):
-    r"""AFF-TS in which a draw below the posterior mean is replaced by the posterior mean.
+    r"""Thompson sampling that forgets old rewards faster when an arm seems to change and explores slightly less than
+    AFF-TS. It needs no tuning and does well in all cases of the paper; its worst case is an abrupt change after a long
+    constant period.
 
-    It does well in all cases of the paper and needs no tuning. Its worst case is an abrupt change after a long constant
-    period.
+    A draw of `AffTS` below the posterior mean is replaced by the posterior mean.
 
     Parameters
     ----------

@@ -69,10 +69,12 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB1(AdaptivePolicy):
-    r"""UCB on the adaptive mean, with a bonus of idle arms that grows like idle^(1/K).
+    r"""UCB that forgets old rewards faster when an arm seems to change, with a bonus that grows while an arm is idle.
+    Use it with few arms; it needs no tuning.
 
-    As printed in the paper, the bonus of an idle arm is proportional to its estimated standard deviation. If all
-    burn-in rewards of an arm were equal, the estimate is 0 and the arm gets no bonus; `variance_floor` avoids this.
+    The bonus of an idle arm grows like idle^(1/K). As printed in the paper, it is proportional to the estimated
+    standard deviation of the arm. If all burn-in rewards of an arm were equal, the estimate is 0 and the arm gets no
+    bonus; `variance_floor` avoids this.
 
     Parameters
     ----------

@@ -63,11 +63,12 @@ def growing_learn(state: PolicyState, arm: int, reward: Reward, params: AffParam
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2(AdaptivePolicy):
-    r"""UCB on the adaptive mean with the effective size w^2 / k, as printed in the paper.
+    r"""UCB that forgets old rewards faster when an arm seems to change, with little exploration. Use it with 50 arms or
+    more; with few arms it rarely tries an idle arm again.
 
-    The paper discounts w by lambda and k by lambda^2 while an arm is idle, so that its bonus grows. The two discounts
-    cancel, and the bonus stays constant. Use it with 50 arms or more, where little exploration is best. With few arms
-    an idle arm is rarely tried again; `AffUCB2Growing` implements what the text of the paper describes.
+    This is UCB on the adaptive mean with the effective size w^2 / k, as printed in the paper, which discounts w by
+    lambda and k by lambda^2 while an arm is idle, so that its bonus grows. The two discounts cancel, and the bonus
+    stays constant. `AffUCB2Growing` implements what the text of the paper describes.
 
     Parameters
     ----------
@@ -105,10 +106,11 @@ class AffUCB2(AdaptivePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2Growing(AdaptivePolicy):
-    r"""AFF-UCB2 with a bonus that grows while an arm is idle: k is discounted by lambda, as w is.
+    r"""AFF-UCB2 with a bonus that grows while an arm is idle, so that idle arms are tried again. Use it in place of
+    AFF-UCB2 with few arms.
 
-    The bonus grows like lambda^(-idle / 2K), up to the bonus of a single observation. Use it in place of `AffUCB2` with
-    few arms.
+    While an arm is idle, k is discounted by lambda, as w is. The bonus grows like lambda^(-idle / 2K), up to the bonus
+    of a single observation.
 
     Parameters
     ----------

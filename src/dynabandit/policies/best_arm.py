@@ -25,7 +25,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class BestArm(SampleMeanPolicy):
-    r"""An oracle policy: play the arm with the largest true mean. Only simulations can run it.
+    r"""A reference for comparisons: always play the arm with the largest true mean. Only simulations can run it.
 
     Parameters
     ----------

@@ -104,10 +104,11 @@ def window_lengths(block: int) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Borl(HorizonTuned, SampleMeanPolicy):
-    r"""Bandit over window lengths: for each block of steps, Exp3 draws the window of sliding-window UCB.
+    r"""Sliding-window UCB that learns the length of its window: each block of steps tries one length. It need not know
+    how often or how much the means change; with many arms it is costly.
 
-    Neither the number nor the size of the changes need be known. Each block starts anew, which is costly with many
-    arms. Blocks and windows count rewards.
+    Bandit over bandit: for each block of steps, Exp3 draws the window of sliding-window UCB. Each block starts anew,
+    which is costly with many arms. Blocks and windows count rewards.
 
     Parameters
     ----------

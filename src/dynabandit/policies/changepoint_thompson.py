@@ -158,12 +158,13 @@ def make_room(memory: np.ndarray, arm: int, params: Params) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangepointTS(HorizonTuned):
-    r"""Change-point Thompson sampling: draw the time of an arm's last change, then its mean from the rewards since.
+    r"""Thompson sampling that guesses when each arm changed last, and uses only its rewards since then. Use it for
+    large changes after long constant periods with few arms.
 
-    The distribution of an arm's run length comes from Bayesian online change-point detection. It is exact while an arm
-    has at most `particles` rewards; after that, the least likely run is dropped for each new one. (The paper resamples;
-    here learning draws no random numbers.) Arms change independently, the paper's per-arm switching. Time moves with
-    the rewards of all arms. Use it for large changes after long constant periods with few arms.
+    It draws the time of an arm's last change, then its mean from the rewards since. The distribution of an arm's run
+    length comes from Bayesian online change-point detection. It is exact while an arm has at most `particles` rewards;
+    after that, the least likely run is dropped for each new one. (The paper resamples; here learning draws no random
+    numbers.) Arms change independently, the paper's per-arm switching. Time moves with the rewards of all arms.
 
     Parameters
     ----------

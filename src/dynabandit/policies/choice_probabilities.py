@@ -106,25 +106,16 @@ def write_laws(functions: PolicyFunctions) -> Callable[..., None]:
     return compiled(write_laws)
 
 
-RULE = probability_of_largest.gauss_legendre()
-
-
-@functools.cache
-def integrate() -> Callable[..., None]:
-    """Return the compiled `probabilities_of_largest`, the same for all policies."""
-    return compiled(probability_of_largest.probabilities_of_largest, creates_arrays=True)
-
-
 def probabilities_of(choice: Choice, laws: np.ndarray) -> np.ndarray | None:
     """Return the probability of each arm that it has the largest score, or None if a law is not known."""
     assert choice.law is not None
-    family, probabilities = choice.law.family, np.empty(len(laws))
+    family = choice.law.family
     if family == WEIGHTS:
         probabilities = laws[:, 0] / math.fsum(laws[:, 0])
     elif family == COMMON_NORMAL:
         probabilities = on_upper_envelope(laws[:, 0], laws[:, 1])
     else:
-        integrate()(INTEGRATED[family], laws, choice.optimistic, RULE, probabilities)
+        probabilities = probability_of_largest.largest_probabilities(INTEGRATED[family], laws, choice.optimistic)
     return None if math.isnan(probabilities[0]) else probabilities
 
 

@@ -101,8 +101,9 @@ class CusumPolicy(HorizonTuned, SampleMeanPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class CusumUCB(CusumPolicy):
-    r"""UCB that restarts an arm when a two-sided CUSUM test detects that its mean differs from that of its first plays.
+    r"""UCB that forgets the rewards of an arm when they differ too much from its first ones. Use it for abrupt changes.
 
+    A two-sided CUSUM test detects that the mean of an arm differs from that of its first plays, and restarts the arm.
     With a small probability a random arm is played, so that arms with small means are tested too.
 
     Parameters
@@ -163,7 +164,8 @@ class CusumUCB(CusumPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class CusumKLUCB(CusumPolicy):
-    r"""CUSUM-UCB with the index of KL-UCB: the form in which later papers compare with CUSUM-UCB.
+    r"""CUSUM-UCB with the tighter bound of KL-UCB: the form in which later papers compare with CUSUM-UCB. Use it for
+    abrupt changes.
 
     The test, its defaults and the random exploration are those of `CusumUCB`. The experiments of Besson et al. use
     drift 0.1 with 200 first plays, or drift 0.05 with 400, and explore in a share sqrt(changes K log(T) / T) of the

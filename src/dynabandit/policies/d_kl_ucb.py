@@ -42,9 +42,10 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DKLUCB(DiscountTuned):
-    r"""KL-UCB on discounted means and counts: all arms are discounted at the same rate, whether they are played or not.
+    r"""KL-UCB that gives older rewards less weight, at a constant rate. Use it if you know how fast the means change.
 
-    The discount is applied with each reward of any arm, as in `DUCB`.
+    The means and counts of all arms are discounted, whether they are played or not, with each reward of any arm, as in
+    `DUCB`.
 
     Parameters
     ----------

@@ -11,7 +11,8 @@ REGRESSION = make_regression(links.identity, Kind(squared=True))
 
 @dataclass(frozen=True, kw_only=True)
 class DLinUCB(DiscountedPolicyWithWidth):
-    r"""The largest upper confidence bound of a ridge regression with discounted data.
+    r"""LinUCB that gives older rewards less weight, at a constant rate. Use it if you know how fast the effect of the
+    features changes.
 
     Parameters
     ----------

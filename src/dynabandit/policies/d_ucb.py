@@ -88,12 +88,12 @@ def belief(column: np.ndarray, shared: np.ndarray, discount: float) -> Belief:
 
 @dataclass(frozen=True, kw_only=True)
 class DUCB(DiscountTuned):
-    r"""Discounted UCB: the rewards of all arms are discounted at the same constant rate, whether they are played or
-    not.
+    r"""Discounted UCB, which gives older rewards less weight, at a constant rate. A baseline of the literature for
+    changing means; with many arms it explores too much.
 
-    The discount is applied with each reward of any arm; a decision whose reward has not arrived yet discounts nothing.
-    The effective size of an arm is its discounted number
-    of rewards. A baseline of the literature; with many arms it explores too much.
+    The rewards of all arms are discounted, whether they are played or not. The discount is applied with each reward of
+    any arm; a decision whose reward has not arrived yet discounts nothing. The effective size of an arm is its
+    discounted number of rewards.
 
     Parameters
     ----------

@@ -60,11 +60,12 @@ def decay(memory: np.ndarray, shared: np.ndarray, discount: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class DiscountedTS(DiscountTuned):
-    r"""Discounted Thompson sampling: all arms are discounted at the same constant rate, whether they are played or not.
+    r"""Discounted Thompson sampling, which gives older rewards less weight, at a constant rate. Use it if you know how
+    fast the means change.
 
-    The posterior of an idle arm approaches its prior, so the arm is tried again. The discount is applied with each
-    reward of any arm, as in `DUCB`. A reward between 0 and 1 counts as a fraction of a success, where the paper draws a
-    Bernoulli reward.
+    All arms are discounted, whether they are played or not. The posterior of an idle arm approaches its prior, so the
+    arm is tried again. The discount is applied with each reward of any arm, as in `DUCB`. A reward between 0 and 1
+    counts as a fraction of a success, where the paper draws a Bernoulli reward.
 
     Parameters
     ----------
@@ -123,9 +124,10 @@ class DiscountedTS(DiscountTuned):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscountedOTS(DiscountedTS):
-    r"""Discounted optimistic Thompson sampling: a draw below the posterior mean is replaced by the posterior mean.
+    r"""Discounted Thompson sampling that explores slightly less: no draw is below the estimated mean of its arm. Use it
+    if you know how fast the means change.
 
-    The posterior is that of `DiscountedTS`; it explores slightly less.
+    A draw of `DiscountedTS` below the posterior mean is replaced by the posterior mean.
 
     Parameters
     ----------

@@ -112,9 +112,10 @@ def aff_update(state: PolicyState, arm: int, value: float, capacity: float, para
 
 @dataclass(frozen=True, kw_only=True)
 class DTS(Policy):
-    r"""Dynamic Thompson sampling: the posterior of an arm remembers about C rewards.
+    r"""Dynamic Thompson sampling: each arm remembers about a given number of its latest rewards, its memory. Use it for
+    steady drift if you know a suitable memory.
 
-    Use it for steady drift if a suitable memory C is known; `AffDTS1` and `AffDTS2` set C from the data.
+    `AffDTS1` and `AffDTS2` set the memory, C, from the data.
 
     Parameters
     ----------
@@ -169,10 +170,11 @@ class DTS(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class OptimisticDTS(DTS):
-    r"""Optimistic dynamic Thompson sampling: a draw below the posterior mean is replaced by the posterior mean.
+    r"""Optimistic dynamic Thompson sampling, which explores slightly less: no draw is below the estimated mean of its
+    arm. Use it for steady drift if you know a suitable memory.
 
-    It explores slightly less than `DTS`. No paper has this combination: the posterior is that of DTS, the optimistic
-    draw that of `OTS`.
+    A draw below the posterior mean is replaced by the posterior mean. No paper has this combination: the posterior is
+    that of `DTS`, the optimistic draw that of `OTS`.
 
     Parameters
     ----------
@@ -228,9 +230,10 @@ class AffDTS(AdaptivePolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS1(AffDTS):
-    r"""Dynamic Thompson sampling with a memory that follows the estimated variance, C = 4 / s^2 - 1.
+    r"""Dynamic Thompson sampling that sets the memory of each arm itself, from the estimated variance of its rewards.
+    It needs no tuning; AFF-DTS2 has less regret in most environments.
 
-    It needs no tuning. `AffDTS2` has less regret in most environments.
+    The memory is C = 4 / s^2 - 1; that of `AffDTS2` follows the weight of the estimator.
 
     Parameters
     ----------
@@ -273,10 +276,11 @@ class AffDTS1(AffDTS):
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS2(AffDTS):
-    r"""Dynamic Thompson sampling with a memory that follows the weight of the adaptive estimator, C = w - 1.
+    r"""Dynamic Thompson sampling that sets the memory of each arm itself: short when the arm seems to change, long
+    otherwise. It needs no tuning and is the best of the paper's policies on the leaderboard.
 
-    It needs no tuning. Of the paper's policies it has the least regret on the leaderboard, both on average and in its
-    worst environment; the recommended policy is `MixTS`.
+    The memory follows the weight of the adaptive estimator, C = w - 1. Of the paper's policies this one has the least
+    regret on the leaderboard, both on average and in its worst environment; the recommended policy is `MixTS`.
 
     Parameters
     ----------

@@ -45,9 +45,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EpsGreedy(SampleMeanPolicy):
-    r"""Play the arm with the largest sample mean, or a random arm with probability epsilon.
-
-    A simple baseline. It never forgets, and the cost of exploration does not decrease with time.
+    r"""Play the arm with the best average reward so far, and with probability epsilon a random arm. A simple baseline:
+    it never forgets, and it explores at the end as much as at the beginning.
 
     Parameters
     ----------

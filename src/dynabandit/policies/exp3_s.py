@@ -62,13 +62,14 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Exp3S(HorizonTuned, SampleMeanPolicy):
-    r"""Exp3.S: draw an arm from exponential weights, which get a small share of their sum at each step.
+    r"""Exp3.S: play arms at random, more often those with good rewards, but every arm now and then. Use it only if an
+    adversary may choose the rewards; elsewhere it has much regret.
 
-    It has guarantees for rewards chosen by an adversary, relative to the best sequence of arms with few changes. Use it
-    only in such environments; elsewhere it has much regret. A reward is weighted by the probability of its arm when it
-    is learned: late rewards are weighted by later probabilities than that of their decision. In a `Bandit`, paused or
-    removed arms keep their share of the weights, so the rewards of other arms get
-    too much weight. If arms are added or removed, use another policy.
+    An arm is drawn from exponential weights, which get a small share of their sum at each step. The policy has
+    guarantees for rewards chosen by an adversary, relative to the best sequence of arms with few changes. A reward is
+    weighted by the probability of its arm when it is learned: late rewards are weighted by later probabilities than
+    that of their decision. In a `Bandit`, paused or removed arms keep their share of the weights, so the rewards of
+    other arms get too much weight. If arms are added or removed, use another policy.
 
     Parameters
     ----------

@@ -60,10 +60,12 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FDSWTS(Policy):
-    r"""Thompson sampling that combines a draw from a discounted posterior with one from a sliding-window posterior.
+    r"""Thompson sampling that draws two means for each arm, one from its whole history and one from its latest rewards,
+    and combines them. A baseline of the literature for changing means.
 
-    The historic posterior is that of `DiscountedTS`, where all arms are discounted. The hot posterior uses the latest
-    rewards of the arm itself, however old they are.
+    It combines a draw from a discounted posterior with one from a sliding-window posterior. The historic posterior is
+    that of `DiscountedTS`, where all arms are discounted. The hot posterior uses the latest rewards of the arm itself,
+    however old they are.
 
     Parameters
     ----------

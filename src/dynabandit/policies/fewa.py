@@ -64,12 +64,12 @@ def filter_arms(state: PolicyState, width: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Fewa(RottingPolicy):
-    r"""FEWA: filter the arms by the means of their latest 1, 2, 4, ... rewards, and play the least played one left.
+    r"""FEWA: drop the arms whose latest rewards are clearly worse than others, and play the least played one left. Use
+    it for arms that wear out; it does not notice arms that become better.
 
     If means only fall, an arm whose mean over some window is clearly below the largest one is not the best. The filter
     starts with the latest reward of each arm and doubles the window until an arm that is left has too few rewards;
-    among the arms that are left, the one with the fewest plays is chosen. Use it for arms that wear out; it does not
-    notice arms that become better.
+    among the arms that are left, the one with the fewest plays is chosen.
 
     This is the efficient version of the paper; `RawUCB` describes its windows. While rewards are pending, they count as
     plays, and an arm passes the windows that only they would fill.

@@ -197,11 +197,12 @@ class GLRPolicy(HorizonTuned, SampleMeanPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCB(GLRPolicy):
-    r"""KL-UCB that restarts an arm, or all arms, when a generalised likelihood ratio test detects a change.
+    r"""KL-UCB that tests whether an arm has changed, and then forgets its earlier rewards or those of all arms. Use it
+    for abrupt changes.
 
-    An arm is tested at its own plays: are its rewards since the restart more likely with two means than with one? So
-    that arms with small means are tested too, arms are played in turn at regular times, in a share
-    alpha_k = scale sqrt(k K log(T) / T) of the steps after k - 1 restarts. Use it for abrupt changes.
+    The test is a generalised likelihood ratio test. An arm is tested at its own plays: are its rewards since the
+    restart more likely with two means than with one? So that arms with small means are tested too, arms are played in
+    turn at regular times, in a share alpha_k = scale sqrt(k K log(T) / T) of the steps after k - 1 restarts.
 
     The test considers splits after every tenth reward, as in the experiments of the paper. When there are more than
     `capacity` splits, every other one is dropped and the spacing doubles, so that memory and time are bounded. A change
@@ -288,11 +289,12 @@ class GLRKLUCB(GLRPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCBDiminishing(GLRPolicy):
-    r"""GLR-klUCB with forced exploration that is frequent after a restart and becomes rarer with time.
+    r"""GLR-klUCB that explores often after a detected change, and ever more rarely as time goes on. Use it for large
+    changes after long constant periods.
 
-    A share of about alpha / sqrt(t) of the steps is forced, t steps after the last restart: sessions in which each arm
-    is played once start whenever sqrt(t) has grown by K / (2 alpha). This needs neither the number of changes nor the
-    horizon. Everything else is as in `GLRKLUCB`. Use it for large changes after long constant periods.
+    A share of about alpha / sqrt(t) of the steps is forced exploration, t steps after the last restart: sessions in
+    which each arm is played once start whenever sqrt(t) has grown by K / (2 alpha). This needs neither the number of
+    changes nor the horizon. Everything else is as in `GLRKLUCB`.
 
     Parameters
     ----------

@@ -124,11 +124,13 @@ def update_shares(shared: np.ndarray, drifts: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class KalmanTS(Policy):
-    r"""Thompson sampling with a Kalman filter: the mean of each arm is a Gaussian random walk or an AR(1) process.
+    r"""Thompson sampling for means that drift at random: the longer an arm was not played, the less certain is its
+    estimate. Use it for steady drift; it reacts slowly to rare large changes.
 
-    The uncertainty about an arm grows while it is idle, up to that of its prior. Rewards between 0 and 1 are taken as
-    normal with the variance of a 0/1 reward. Use it for steady drift; it reacts slowly to rare large changes. Time is
-    counted in steps; a late reward is learned as if the arm had not changed since the decision.
+    A Kalman filter estimates the mean of each arm as a Gaussian random walk or an AR(1) process. The uncertainty about
+    an arm grows while it is idle, up to that of its prior. Rewards between 0 and 1 are taken as normal with the
+    variance of a 0/1 reward. Time is counted in steps; a late reward is learned as if the arm had not changed since the
+    decision.
 
     Parameters
     ----------

@@ -29,10 +29,11 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class KLUCB(SampleMeanPolicy):
-    r"""Play the arm with the largest mean q that is plausible given its rewards, N kl(mean, q) <= log t.
+    r"""Play the arm whose mean could be the largest, given its rewards: UCB with a tighter bound, above all for means
+    near 0 or 1. A baseline for constant means: it never forgets.
 
-    The bound never exceeds 1 and is tight for means near 0 or 1. For constant means it is asymptotically optimal. It
-    never forgets.
+    The bound is the largest q with N kl(mean, q) <= log t, which never exceeds 1. For constant means the policy is
+    asymptotically optimal.
 
     Parameters
     ----------

@@ -35,7 +35,10 @@ def exploration(state: PolicyState, leader: int, step: Step, params: Params) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class LinEpsGreedy(DiscountedPolicy):
-    r"""The largest prediction of a ridge regression, or, with probability epsilon, a random arm.
+    r"""Play the arm with the largest reward predicted from features, and with probability epsilon a random arm. A
+    simple baseline for decisions with features.
+
+    The prediction is that of a ridge regression.
 
     Parameters
     ----------

@@ -11,7 +11,10 @@ REGRESSION = make_regression(links.identity, Kind())
 
 @dataclass(frozen=True, kw_only=True)
 class LinTS(DiscountedPolicyWithWidth):
-    r"""Thompson sampling from a Bayesian linear regression, which may discount its data.
+    r"""Thompson sampling with features: draw plausible coefficients of a linear regression, and play the arm with the
+    largest prediction. Without a discount it never forgets: use it if the effect of the features does not change.
+
+    This is a Bayesian linear regression, which may discount its data.
 
     Parameters
     ----------

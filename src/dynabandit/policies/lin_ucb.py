@@ -11,7 +11,10 @@ REGRESSION = make_regression(links.identity, Kind())
 
 @dataclass(frozen=True, kw_only=True)
 class LinUCB(DiscountedPolicyWithWidth):
-    r"""The largest upper confidence bound of a ridge regression, which may discount its data.
+    r"""Predict the reward of each arm from features by linear regression, and play the arm whose reward could be the
+    largest. Without a discount it never forgets: use it if the effect of the features does not change.
+
+    This is a ridge regression, which may discount its data.
 
     Parameters
     ----------

@@ -94,12 +94,13 @@ def first_epoch(arms: int, gamma: float, a: float, b: float) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class LMDSEE(SampleMeanPolicy):
-    r"""LM-DSEE: in each epoch all arms are explored equally often, then the arm with the largest mean is played.
+    r"""LM-DSEE: explore all arms equally often, play the best one for a while, and start anew, in ever longer epochs. A
+    baseline of the literature for abrupt changes.
 
     Exploration plays the arms in turn. The order of exploration and exploitation does not depend on rewards, and an
-    epoch uses only the rewards of its own exploration. Arms with equal means are played in random order. Late
-    rewards count if their epoch is not over. `Bandit.arms` shows the means of the exploration of the current epoch: NaN
-    for an arm without rewards in it.
+    epoch uses only the rewards of its own exploration. Arms with equal means are played in random order. Late rewards
+    count if their epoch is not over. `Bandit.arms` shows the means of the exploration of the current epoch: NaN for an
+    arm without rewards in it.
 
     Parameters
     ----------

@@ -13,7 +13,10 @@ ADAPTIVE = make_regression(links.log, Kind(adaptive=True))
 
 @dataclass(frozen=True, kw_only=True)
 class LogLinearTS(DiscountedPolicyWithWidth):
-    r"""Thompson sampling from a Bayesian Poisson regression of counts, which may discount its data.
+    r"""Thompson sampling with features for counts, such as sales, which a Poisson regression predicts. Without a
+    discount it never forgets: use it if the effect of the features does not change.
+
+    This is a Bayesian Poisson regression, which may discount its data.
 
     Parameters
     ----------
@@ -61,7 +64,8 @@ class LogLinearTS(DiscountedPolicyWithWidth):
 
 @dataclass(frozen=True, kw_only=True)
 class AffLogLinearTS(AdaptivePolicy):
-    r"""Thompson sampling from a Poisson regression that sets its own memory, for counts.
+    r"""Thompson sampling for counts, such as sales, with a Poisson regression that sets its own memory. Use it if the
+    effect of the features changes and you do not know how fast.
 
     Parameters
     ----------

@@ -13,7 +13,10 @@ ADAPTIVE = make_regression(links.logistic, Kind(adaptive=True))
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticTS(DiscountedPolicyWithWidth):
-    r"""Thompson sampling from a Bayesian logistic regression of rewards in [0, 1], which may discount its data.
+    r"""Thompson sampling with features for rewards of 0 or 1, such as clicks, which a logistic regression predicts.
+    Without a discount it never forgets: use it if the effect of the features does not change.
+
+    This is a Bayesian logistic regression of rewards in [0, 1], which may discount its data.
 
     Parameters
     ----------
@@ -64,7 +67,10 @@ class LogisticTS(DiscountedPolicyWithWidth):
 
 @dataclass(frozen=True, kw_only=True)
 class AffLogisticTS(AdaptivePolicy):
-    r"""Thompson sampling from a logistic regression that sets its own memory, for rewards in [0, 1].
+    r"""Thompson sampling for rewards of 0 or 1, such as clicks, with a logistic regression that sets its own memory.
+    Use it if the effect of the features changes and you do not know how fast.
+
+    Rewards may be any numbers in [0, 1].
 
     Parameters
     ----------

@@ -110,7 +110,8 @@ class MonitoredPolicy(HorizonTuned, SampleMeanPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class MUCB(MonitoredPolicy):
-    r"""Monitored UCB: all arms restart when the two halves of an arm's latest rewards differ too much.
+    r"""Monitored UCB, which forgets all rewards when the two halves of an arm's latest rewards differ too much. Use it
+    for abrupt changes.
 
     Arms are also played in turn at regular times, so that arms with small means are monitored too.
 
@@ -169,7 +170,8 @@ class MUCB(MonitoredPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class MKLUCB(MonitoredPolicy):
-    r"""M-UCB with the index of KL-UCB: the form in which later papers compare with M-UCB.
+    r"""M-UCB with the tighter bound of KL-UCB: the form in which later papers compare with M-UCB. Use it for abrupt
+    changes.
 
     The test, its defaults and the forced exploration are those of `MUCB`. The experiments of Besson et al. use windows
     of 200 and 800 plays and explore in a share sqrt(changes K log(T) / T) of the steps.

@@ -139,7 +139,8 @@ def begin_step(state: PolicyState, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class MasterUCB(HorizonTuned, SampleMeanPolicy):
-    r"""MASTER with UCB1: instances of UCB1 for many time scales, which restart together when a test finds a change.
+    r"""MASTER: many copies of UCB for short and long periods, which start anew together when a test finds a change. A
+    reference of the theory: in practice its tests rarely find a change.
 
     Time is divided into blocks of 1, 2, 4, ... steps. In a block of 2^n steps, a new instance of UCB1 is started by
     chance at multiples of each 2^m, for 2^m steps, and the shortest instance decides and learns. If the rewards of a

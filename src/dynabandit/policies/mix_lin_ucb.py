@@ -125,11 +125,12 @@ def mean_and_deviation(state: PolicyState, arm: int, step: Step, params: Params)
 
 @dataclass(frozen=True, kw_only=True)
 class MixLinUCB(Policy):
-    r"""A randomised confidence bound of linear models with several memories, whose weights are learned.
+    r"""The recommended policy for decisions with features: linear regressions with memories of several lengths, whose
+    weights are learned. It needs no tuning, whether the effect of the features changes fast, slowly or never.
 
-    It is the recommended policy for decisions with a context: ``"auto"`` together with features. It needs no horizon,
-    no number of changes, no discount and no scale of the rewards. Every arm has its own models if the context is the
-    same for all arms; if each arm has features of its own, all arms share their models.
+    The score is a randomised confidence bound. This is ``"auto"`` together with features. It needs no horizon, no
+    number of changes, no discount and no scale of the rewards. Every arm has its own models if the context is the same
+    for all arms; if each arm has features of its own, all arms share their models.
 
     Parameters
     ----------

@@ -97,9 +97,10 @@ def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float
 
 @dataclass(frozen=True, kw_only=True)
 class MixNormalTS(MixPolicy):
-    r"""Thompson sampling for rewards in any unit, with memories of several lengths per arm, whose weights are learned.
+    r"""The recommended policy for rewards in any unit, such as amounts, times or temperatures. Thompson sampling with
+    memories of several lengths for each arm, whose weights are learned; it needs no tuning.
 
-    `MixTS` for amounts, times, temperatures. All rewards times a positive constant, or plus a constant, give the same
+    `MixTS` for rewards that are not in [0, 1]. All rewards times a positive constant, or plus a constant, give the same
     choices.
 
     Parameters

@@ -49,9 +49,10 @@ def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float
 
 @dataclass(frozen=True, kw_only=True)
 class MixPoissonTS(MixPolicy):
-    r"""Thompson sampling for counts, with memories of several lengths per arm, whose weights are learned.
+    r"""The recommended policy for counts, such as sales, visits or items. Thompson sampling with memories of several
+    lengths for each arm, whose weights are learned; it needs no tuning.
 
-    `MixTS` for rewards 0, 1, 2, ...: sales, visits, items.
+    `MixTS` for rewards 0, 1, 2, ...
 
     Parameters
     ----------

@@ -74,10 +74,11 @@ learn_conversion = memory_mixture.make_learn(mix_thompson.likelihood, mix_thomps
 
 @dataclass(frozen=True, kw_only=True)
 class MixRevenueTS(MixPolicy):
-    r"""Thompson sampling for revenue: a conversion times the mean of log-normal amounts, both with several memories.
+    r"""The recommended policy for revenue per visitor: mostly 0, and otherwise amounts of which a few are very large.
+    Thompson sampling with memories of several lengths for each arm, whose weights are learned; it needs no tuning.
 
-    `MixTS` for rewards that are mostly 0 and otherwise amounts of which a few are very large, such as revenue per
-    visitor. All rewards times a constant give the same choices.
+    `MixTS` for the product of a conversion and the mean of log-normal amounts, both with several memories. All rewards
+    times a constant give the same choices.
 
     Parameters
     ----------

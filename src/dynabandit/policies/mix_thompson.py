@@ -26,7 +26,8 @@ def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple
 
 @dataclass(frozen=True, kw_only=True)
 class MixTS(MixPolicy):
-    r"""Thompson sampling with memories of several lengths per arm, whose weights are learned: the recommended policy.
+    r"""The recommended policy: Thompson sampling with memories of several lengths for each arm, which learns how much
+    weight each memory deserves. It needs no tuning, whether means change fast, slowly or never.
 
     It needs no horizon, no number of changes and no step size. ``db.policy("auto")`` is this policy. The parameters are
     there for experiments; the defaults are made for 2 to 1,000 arms and for fast, slow and no changes.

@@ -47,10 +47,11 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class NormalTS(Policy):
-    r"""Thompson sampling for normal rewards: draw a mean for each arm from its Student posterior.
+    r"""Thompson sampling for rewards in any unit. A baseline for constant means: it never forgets, so it reacts slowly
+    to changes.
 
-    A baseline for rewards in any unit with constant means and variances. It never forgets, so it reacts slowly to
-    changes; `AffNormalTS` forgets. All rewards times a constant give the same choices.
+    The mean of each arm is drawn from its Student posterior, for normal rewards whose means and variances are constant;
+    `AffNormalTS` forgets. All rewards times a constant give the same choices.
 
     Parameters
     ----------

@@ -53,12 +53,13 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class OracleRestart(SampleMeanPolicy):
-    r"""An oracle policy: KL-UCB or UCB that is given each change of a mean and forgets that arm at once.
+    r"""A reference for comparisons: KL-UCB or UCB that is told each change of a mean and forgets that arm at once. Only
+    simulations can run it.
 
     Its regret is that of learning the new means, without that of detecting the changes. It is no lower bound: after a
     small change it forgets rewards that are still useful, and its index explores for an unknown horizon. On `pb-2`,
     where most changes do not change the best arm, `aff-ucb2` has less regret. If means drift at every step, it would
-    restart all the time; `tolerance` ignores small changes. Only simulations can run it.
+    restart all the time; `tolerance` ignores small changes.
 
     Parameters
     ----------

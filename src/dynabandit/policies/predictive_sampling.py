@@ -31,8 +31,10 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictiveSampling(KalmanTS):
-    r"""Predictive sampling in AR(1) bandits: the score is the expected next reward, given a draw of all later rewards.
+    r"""Thompson sampling for means that drift at random, which explores less where the result would soon be outdated.
+    Use it for steady drift.
 
+    The means are AR(1) processes, and the score is the expected next reward, given a draw of all later rewards.
     Thompson sampling draws a mean and explores as if the mean could be learned exactly. A mean that changes cannot:
     later rewards say little about its present value. Predictive sampling draws the rewards of all later steps, and
     scores an arm by its expected next reward given them. It learns as `KalmanTS` does, and its draws are narrower;

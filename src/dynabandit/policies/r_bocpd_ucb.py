@@ -122,11 +122,12 @@ def remove_lightest(memory: np.ndarray, arm: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
-    r"""UCB that restarts an arm, or all arms, when restarted Bayesian online change-point detection finds a change.
+    r"""UCB that forgets the earlier rewards of an arm, or of all arms, when its recent rewards alone predict better.
+    Use it for abrupt changes.
 
-    For each arm, one forecaster predicts the rewards since the restart by Laplace's rule, and for each reward another
-    one is added that has seen only the rewards after it. An arm has changed when one of these outweighs the first. Use
-    it for abrupt changes.
+    This is restarted Bayesian online change-point detection. For each arm, one forecaster predicts the rewards since
+    the restart by Laplace's rule, and for each reward another one is added that has seen only the rewards after it. An
+    arm has changed when one of these outweighs the first.
 
     The number of forecasters per arm is bounded: beyond `particles` of them, the one with the smallest weight is
     dropped for each new one. The authors keep all of them, with a cost per step that grows with the time since the

@@ -84,12 +84,13 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class REdUCB(Policy):
-    r"""R-ed-UCB: the recent mean of an arm, extended to now along its recent slope, plus a bonus.
+    r"""R-ed-UCB: play the arm that would be the best if its rewards kept rising as they do now. Use it for arms that
+    improve as they are played, such as models in training, over long horizons.
 
-    For rested arms whose means rise with their plays, ever more slowly (rising bandits), such as models in training. An
-    arm that is bad now may be the best one to play for the rest of the time, so the policy estimates what its mean
-    would be if it had been played at every step. The bonus is large: it explores long, and needs long horizons. If the
-    noise is small, a smaller `sigma` explores less.
+    For rested arms whose means rise with their plays, ever more slowly (rising bandits). The score is the recent mean
+    of an arm, extended to now along its recent slope, plus a bonus: an arm that is bad now may be the best one to play
+    for the rest of the time, so the policy estimates what its mean would be if it had been played at every step. The
+    bonus is large: it explores long, and needs long horizons. If the noise is small, a smaller `sigma` explores less.
 
     While rewards are pending, they count as plays in the bonus.
 

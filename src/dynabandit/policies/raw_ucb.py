@@ -74,12 +74,13 @@ class RottingPolicy(SampleMeanPolicy):
 
 @dataclass(frozen=True, kw_only=True)
 class RawUCB(RottingPolicy):
-    r"""RAW-UCB: an arm is worth the smallest upper confidence bound over windows of its latest rewards.
+    r"""RAW-UCB: judge each arm by that window of its latest rewards which promises the least. Use it for arms that wear
+    out; it does not notice arms that become better.
 
-    If means only fall, with the plays of an arm (rested) or with time (restless), the mean of the latest h rewards is
-    at least the current mean, apart from noise. Each window therefore gives an upper confidence bound, and the smallest
-    one is the best: short windows have little bias, long ones little noise. Use it for arms that wear out; it does not
-    notice arms that become better.
+    An arm is worth the smallest upper confidence bound over windows of its latest rewards. If means only fall, with the
+    plays of an arm (rested) or with time (restless), the mean of the latest h rewards is at least the current mean,
+    apart from noise. Each window therefore gives an upper confidence bound, and the smallest one is the best: short
+    windows have little bias, long ones little noise.
 
     This is the efficient version of the paper, with windows of 1, 2, 4, ... rewards. A window of 2^j rewards moves on
     whenever 2^(j-1) new rewards have come. While rewards are pending, they count as further rewards of every window.

@@ -53,7 +53,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RestartLinUCB(RegressionPolicy):
-    r"""LinUCB that starts anew after every period of a fixed length.
+    r"""LinUCB that forgets everything after every period of a fixed length. A baseline of the literature for effects of
+    features that change.
 
     Parameters
     ----------

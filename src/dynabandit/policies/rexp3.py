@@ -63,13 +63,14 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Rexp3(HorizonTuned, SampleMeanPolicy):
-    r"""Rexp3: draw an arm from exponential weights, which are reset at the end of each batch.
+    r"""Rexp3: play arms at random, more often those with good rewards, and start anew after each batch of rewards. A
+    reference of the theory: it has guarantees for means that change little in total, and much regret in practice.
 
-    Its bound holds for all environments whose total variation of means is within a budget, with abrupt or slow changes.
-    A reward is weighted by the probability of its arm when it is learned: late rewards are weighted by later
-    probabilities than that of their decision. Batches count rewards. If arms of a
-    `Bandit` are added or removed, probabilities are only correct again after the batch; use another policy in that
-    case.
+    An arm is drawn from exponential weights, which are reset at the end of each batch. The bound holds for all
+    environments whose total variation of means is within a budget, with abrupt or slow changes. A reward is weighted by
+    the probability of its arm when it is learned: late rewards are weighted by later probabilities than that of their
+    decision. Batches count rewards. If arms of a `Bandit` are added or removed, probabilities are only correct again
+    after the batch; use another policy in that case.
 
     Parameters
     ----------

@@ -60,10 +60,11 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RobustUCB(Policy):
-    r"""UCB with Catoni's mean of the latest rewards of each arm, for heavy tails.
+    r"""UCB with an average that a few extreme rewards cannot dominate. Use it if rewards have heavy tails and no model
+    of them fits.
 
-    Use it if a few extreme rewards dominate the mean and no model such as that of `AffRevenueTS` fits. It forgets by a
-    window per arm. All rewards times a constant give the same choices.
+    The average is Catoni's mean of the latest rewards of each arm, a window per arm. If the rewards are revenue, the
+    model of `AffRevenueTS` may fit. All rewards times a constant give the same choices.
 
     Parameters
     ----------

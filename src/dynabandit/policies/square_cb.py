@@ -57,7 +57,10 @@ def weight(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class SquareCB(DiscountedPolicy):
-    r"""Arms with probabilities that fall with the gap to the best prediction of a ridge regression.
+    r"""Play arms at random, the more rarely the further their predicted reward is below the best one. A baseline of the
+    literature for decisions with features.
+
+    The predictions are those of a ridge regression.
 
     Parameters
     ----------

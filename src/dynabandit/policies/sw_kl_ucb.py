@@ -42,7 +42,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWKLUCB(WindowTuned, SampleMeanPolicy):
-    r"""KL-UCB on a sliding window: only the latest rewards count.
+    r"""KL-UCB that uses only the latest rewards, those in a sliding window. Use it if you know how fast the means
+    change.
 
     The window moves with the rewards of all arms, as in `SWUCB`.
 

@@ -119,7 +119,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWLinUCB(RegressionPolicy):
-    r"""LinUCB with the rewards of the last steps only.
+    r"""LinUCB that uses only the rewards of the latest steps. Use it if you know how fast the effect of the features
+    changes.
 
     Parameters
     ----------

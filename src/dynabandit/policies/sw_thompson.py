@@ -29,7 +29,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWTS(WindowTuned, thompson.TS):
-    r"""Sliding-window Thompson sampling: only the latest rewards count.
+    r"""Sliding-window Thompson sampling, which uses only the latest rewards. Use it if you know how fast the means
+    change.
 
     The window moves with the rewards of all arms, as in `SWUCB`. An arm without a reward in the window is drawn from
     its prior.

@@ -64,10 +64,10 @@ def retract_reward(state: PolicyState, arm: int, value: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWUCB(WindowTuned, SampleMeanPolicy):
-    r"""Sliding-window UCB: only the latest rewards count.
+    r"""Sliding-window UCB, which uses only the latest rewards. A baseline of the literature for changing means; with
+    many arms it explores too much.
 
-    The window moves with the rewards of all arms; a decision whose reward has not arrived yet does not move it. A
-    baseline of the literature; with many arms it explores too much.
+    The window moves with the rewards of all arms; a decision whose reward has not arrived yet does not move it.
 
     Parameters
     ----------

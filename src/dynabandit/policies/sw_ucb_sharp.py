@@ -37,7 +37,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SWUCBSharp(SampleMeanPolicy):
-    r"""SW-UCB#: sliding-window UCB whose window grows with time, so that it needs no horizon.
+    r"""SW-UCB#: sliding-window UCB whose window grows with time, so that it needs no horizon. A baseline of the
+    literature for changing means.
 
     The window moves with the rewards of all arms, as in `SWUCB`. For abrupt changes, about t^nu of them in t steps, the
     paper has `alpha` = (1 - nu) / 2, so 1/2 for a few changes; for slow changes, of about t^-kappa per step, min(1, 3

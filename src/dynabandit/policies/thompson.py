@@ -26,9 +26,8 @@ def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[fl
 
 @dataclass(frozen=True, kw_only=True)
 class TS(Policy):
-    r"""Thompson sampling: draw a mean for each arm from its Beta posterior and play the arm with the largest draw.
-
-    A baseline for constant means. It never forgets, so it reacts slowly to changes.
+    r"""Thompson sampling: draw a plausible mean for each arm, given its rewards, and play the arm with the largest
+    draw. A baseline for constant means: it never forgets, so it reacts slowly to changes.
 
     Parameters
     ----------
@@ -81,9 +80,10 @@ class TS(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class OTS(TS):
-    r"""Optimistic Thompson sampling: a draw below the posterior mean is replaced by the posterior mean.
+    r"""Optimistic Thompson sampling, which explores slightly less: no draw is below the estimated mean of its arm. Use
+    it if means are constant; it never forgets.
 
-    It explores slightly less than `TS`. Use it if means are constant; it never forgets.
+    A draw of `TS` below the posterior mean is replaced by the posterior mean.
 
     Parameters
     ----------

@@ -54,9 +54,8 @@ def observe(state: PolicyState, arm: int, value: float) -> Sums:
 
 @dataclass(frozen=True, kw_only=True)
 class UCB(SampleMeanPolicy):
-    r"""Play the arm with the largest upper confidence bound, mean + sqrt(2 log(t - 1) / N).
-
-    A baseline for constant means. It never forgets, so it reacts slowly to changes.
+    r"""Play the arm whose mean could be the largest: its average reward plus a bonus, which is large for arms with few
+    plays. A baseline for constant means: it never forgets, so it reacts slowly to changes.
 
     Parameters
     ----------

@@ -10,9 +10,7 @@ from dynabandit.validation import BOUNDED, NORMAL
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(SampleMeanPolicy):
-    """Play a random arm, each with the same probability.
-
-    A reference: the regret of a policy should be smaller.
+    """Play a random arm, each with the same probability. A reference: every other policy should have less regret.
 
     Parameters
     ----------

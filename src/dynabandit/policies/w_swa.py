@@ -76,11 +76,11 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class WSWA(SampleMeanPolicy):
-    r"""wSWA: play each arm M times, then the arm with the largest mean of its latest M rewards.
+    r"""wSWA: play each arm some times, then the arm with the best average of its latest rewards. The first policy for
+    arms that wear out as they are played; RAW-UCB and FEWA do not have to start anew.
 
-    M suits a horizon T. As the horizon is unknown, the policy runs for 2, 4, 8, ... rewards, each time from scratch. It
-    was the first policy for rested arms whose means fall. Starting from scratch is expensive if the arms have dropped
-    by then: RAW-UCB and FEWA need no horizon.
+    Each arm is played M times, and its latest M rewards count. M suits a horizon T. As the horizon is unknown, the
+    policy runs for 2, 4, 8, ... rewards, each time from scratch, which is expensive if the arms have dropped by then.
 
     While rewards are pending, they count as plays. `Bandit.arms` shows the means of the current run: NaN for an arm
     without rewards in it.

@@ -42,7 +42,10 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightUCB(DiscountedPolicy):
-    r"""LinUCB with discounted data, a single covariance matrix, and the confidence radius of its paper.
+    r"""LinUCB that gives older rewards less weight, with a bonus that follows from bounds of the noise and the
+    coefficients. A baseline of the literature for effects of features that change.
+
+    It has a single covariance matrix, and the confidence radius of its paper.
 
     Parameters
     ----------

@@ -114,6 +114,44 @@ def wilson(share: float, size: float) -> tuple[float, float]:
     return 0.0 if share <= 0.0 else centre - half, 1.0 if share >= 1.0 else centre + half
 
 
+def difference_of_estimates(first: Estimate, second: Estimate) -> Estimate:
+    """Return the difference of two independent estimates, with an interval from theirs.
+
+    Each end combines the distances of the estimates from the ends of their own intervals. From Wilson's intervals of
+    two shares this makes Newcombe's interval of their difference, from normal intervals the normal one (Zou and
+    Donner, "Construction of confidence limits about effect measures", 2008).
+
+    Examples
+    --------
+    >>> print(difference_of_estimates(Estimate(0.8, *wilson(0.8, 70)), Estimate(0.6, *wilson(0.6, 80))))
+    0.2000 [0.0524, 0.3339]
+    """
+    down = math.hypot(first.value - first.low, second.high - second.value)
+    up = math.hypot(first.high - first.value, second.value - second.low)
+    value = first.value - second.value
+    return Estimate(value, value - down, value + up)
+
+
+def ratio_of_estimates(first: Estimate, second: Estimate) -> Estimate:
+    """Return the ratio of two independent estimates: `difference_of_estimates` of their logarithms.
+
+    It is NaN unless the second estimate is above 0, and its ends are NaN where an end of either interval is not.
+
+    Examples
+    --------
+    >>> print(ratio_of_estimates(Estimate(0.8, *wilson(0.8, 70)), Estimate(0.6, *wilson(0.6, 80))))
+    1.3333 [1.0784, 1.6640]
+    """
+    if not second.value > 0.0:
+        return Estimate(math.nan, math.nan, math.nan)
+    ratio = first.value / second.value
+    if not (first.low > 0.0 and second.low > 0.0):
+        return Estimate(ratio, math.nan, math.nan)
+    logarithms = [Estimate(*(math.log(number) for number in one)) for one in (first, second)]
+    low, high = (math.exp(end) for end in difference_of_estimates(*logarithms)[1:])
+    return Estimate(ratio, low, high)
+
+
 def clopper_pearson(successes: int, trials: int) -> Estimate:
     """Return the share of successes with the exact binomial interval of Clopper and Pearson."""
     low, high = import_extra("scipy.stats", "lab").binomtest(successes, trials).proportion_ci(LEVEL, method="exact")

@@ -12,10 +12,11 @@ import pytest
 
 from dynabandit.bandit import Bandit
 from dynabandit.service.domain.events import KINDS, EventRow, HeldDecision, Settlement
+from dynabandit.service.projections.arm_comparison import MAX_COMPARED
 from dynabandit.service.projections.bandit_history import MAX_TRACKED_ARMS, BanditHistory
 from dynabandit.service.projections.chart_points import MAX_POINTS
-from dynabandit.service.projections.live_page_data import bandit_page_data, overview_entry
-from dynabandit.service.projections.log_follower import LogFollower
+from dynabandit.service.projections.live_page_data import bandit_page_data, compared_with, overview_entry
+from dynabandit.service.projections.log_follower import BanditPage, LogFollower
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.service.stores import open_store
 from service.harness import running, talking
@@ -197,6 +198,55 @@ def test_recent_numbers_are_those_of_the_last_n_decisions(dice: np.random.Genera
     assert {arm["arm"]: arm["propensity"] for arm in data["arms"]} == pytest.approx(known, abs=1e-4)
 
 
+def test_the_sparkline_shows_the_reward_rate_of_all_decisions(dice: np.random.Generator) -> None:
+    log = Log(policy="uniform")
+    assert overview_entry(log.history(), 0)["sparkline"] == {"decisions": 0, "points": []}
+    log.play([0.0] * 3, 1_000, dice)
+    log.play([1.0] * 3, 1_000, dice)
+    history = log.history()
+    found = overview_entry(history, 0)["sparkline"]
+    assert found["decisions"] == 2_000
+    places = [place for place, _ in found["points"]]
+    assert len(places) == 60
+    assert (places[0], places[-1]) == (history.series().step[0] / 2_000, 1.0)
+    assert np.diff(places) == pytest.approx(1 / 60, abs=0.01)
+    for place, rate in found["points"]:
+        assert rate == (0.0 if place <= 0.5 else pytest.approx(1.0) if place > 0.54 else rate)
+
+
+def test_arms_that_can_be_chosen_have_a_probability_of_being_best(dice: np.random.Generator) -> None:
+    log = Log(policy="ts")
+    log.play([0.2, 0.5, 0.3], 150, dice)
+    history = log.history()
+    chosen = history.bandit.exact_propensities()  # Thompson sampling chooses an arm as often as it is the best one
+    assert {arm["arm"]: arm["best"] for arm in bandit_page_data(history, 0)["arms"]} == pytest.approx(chosen, abs=1e-4)
+    log.change(arm="b", paused=True)
+    best = {arm["arm"]: arm["best"] for arm in bandit_page_data(log.history(), 0)["arms"]}
+    assert best["b"] is None
+    assert best["a"] + best["c"] == pytest.approx(1.0, abs=1e-4)
+    unplayed = bandit_page_data(Log(policy="ucb").history(), 0)
+    assert [arm["best"] for arm in unplayed["arms"]] == pytest.approx([1 / 3] * 3, abs=1e-4)
+    many = Log(arms=[f"arm {number}" for number in range(MAX_COMPARED + 1)], policy="ucb")
+    assert {arm["best"] for arm in bandit_page_data(many.history(), 0)["arms"]} == {None}
+
+
+def test_arms_are_compared_with_a_control_arm(dice: np.random.Generator) -> None:
+    log = Log(policy="ucb")
+    log.play([0.3, 0.8, 0.4], 300, dice)
+    log.change(arm="d", add=True)
+    history = log.history()
+    data = bandit_page_data(history, 0)
+    assert data["uplift"] is None
+    control, better, other, unknown = compared_with("a", data, history)["uplift"]
+    assert control is unknown is None
+    means = [arm["mean"] for arm in data["arms"]]
+    assert better["absolute"][0] == pytest.approx(means[1] - means[0], abs=1e-4)
+    assert better["relative"][0] == pytest.approx(means[1] / means[0] - 1.0, rel=1e-3)
+    assert 0.0 < better["absolute"][1] < better["absolute"][0] < better["absolute"][2] < 1.0
+    assert other["absolute"][1] < other["absolute"][0] < other["absolute"][2]
+    assert compared_with("no such arm", data, history)["uplift"] is None
+
+
 def test_a_change_is_detected_where_it_was_and_is_recent_for_1000_decisions(dice: np.random.Generator) -> None:
     log = Log()
     log.play([0.6, 0.3, 0.2], 2_000, dice)
@@ -275,6 +325,10 @@ def test_rewards_without_bounds_have_means_in_their_unit_and_no_intervals_for_pr
     assert page["uniform"][1] == pytest.approx(page["total"], rel=0.2)
     for arm in page["arms"]:
         assert 150 < arm["low"] < arm["mean"] < arm["high"] < 270
+    assert sum(arm["best"] for arm in page["arms"]) == pytest.approx(1.0, abs=1e-4)
+    first = compared_with("b", page, history)["uplift"][0]
+    error = np.hypot(*(arm["high"] - arm["mean"] for arm in page["arms"][:2]))
+    assert first["absolute"][2] - first["absolute"][0] == pytest.approx(error, rel=1e-3)
     assert bandit_page_data(Log().history(), 1)["bounded"]
 
 
@@ -349,13 +403,13 @@ def test_a_page_that_is_opened_again_does_not_show_what_was_erased_since(sqlite_
         client.create("b", ["red", "green"], seed=1)
         follower = LogFollower(server.service)  # not started: it reads the log when told to
         with contextlib.closing(server.store.reader()) as store:
-            with follower.following("b"):
+            with follower.following(BanditPage("b")):
                 follower._update(store)
-                assert follower.page_data("b") is not None
+                assert follower.page_data(BanditPage("b")) is not None
             client.delete("b", erase=True)
             client.create("b", ["red", "green"], seed=2)
-            with follower.following("b"):
-                assert follower.page_data("b") is None
+            with follower.following(BanditPage("b")):
+                assert follower.page_data(BanditPage("b")) is None
 
 
 def saved(url: str) -> list[tuple[Any, ...]]:
@@ -412,7 +466,7 @@ def test_a_history_in_memory_is_not_saved_after_its_bandit_was_erased(store_url:
             number = store.find("b")
             assert number is not None
             follower._histories[number] = BanditHistory(number, server.store)
-            follower._catch_up(store, number, None)
+            follower._catch_up(store, number, ())
         client.delete("b", erase=True)
         follower._loop = server.service.writer.requests.loop
         follower._save([number])

@@ -11,13 +11,14 @@ from dynabandit.service.domain.alerts import api_alert
 from dynabandit.service.domain.events import api_event
 from dynabandit.service.domain.shadow import Shadow
 from dynabandit.service.domain.shadow_state import shadow_state
+from dynabandit.service.projections.arm_comparison import MAX_COMPARED, probabilities_of_best, uplifts
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.chart_points import Series
 from dynabandit.service.shadow_types import ShadowState
-from dynabandit.stats.intervals import agresti_coull, binomial_total
+from dynabandit.stats.intervals import Estimate, agresti_coull, binomial_total
 
 MAX_LINES = 12  # arms with lines of their own; the others are drawn as one area
-MAX_LISTED = 200  # arms in the table
+MAX_LISTED = MAX_COMPARED  # arms in the table
 SPARKLINE_POINTS = 60
 RECENT_STEPS, RECENT_SHARE = 100, 0.05  # "the last N decisions": N is at least this many, and this share of all
 SMOOTH_STEPS, SMOOTH_SHARE = 30, 0.025  # likewise, the window over which the share of an arm is computed
@@ -40,7 +41,8 @@ def overview_entry(history: BanditHistory, last_sequence: int) -> dict[str, Any]
         "leader_share": None if leader is None else _round(plays[leader] / plays.sum()),
         "forgetting": _round(_lowest_forgetting(history)),
         "change": _recent_change(history),
-        "sparkline": [_round(rate) for rate in _rates(series)[-SPARKLINE_POINTS:]],
+        "wall": history.wall,
+        "sparkline": _sparkline(history, series),
     }
 
 
@@ -75,6 +77,8 @@ def bandit_page_data(history: BanditHistory, last_sequence: int, units: int | No
         "total": _round(history.uniform.total),
         "uniform": [_round(values[-1]) if len(values) else 0.0 for values in baseline],
         "arms": _arms(history, series),
+        "control": None,  # the arm with which `compared_with` compares the others
+        "uplift": None,
         "retired": _retired_arms(history),
         "arm_count": len(history.columns),
         "series": _shared_series(series, baseline),
@@ -92,6 +96,15 @@ def bandit_page_data(history: BanditHistory, last_sequence: int, units: int | No
         "alerts": [api_alert(event) for event in reversed(history.alerts)],
         "events": [api_event(event, names) for event in reversed(history.latest_events)],
     }
+
+
+def compared_with(control: str | None, data: dict[str, Any], history: BanditHistory) -> dict[str, Any]:
+    """Return the data of a page on which the arms are compared with a control arm."""
+    if control is None:
+        return data
+    found = uplifts(history, control, [arm["column"] for arm in data["arms"]])
+    shown = None if found is None else [None if one is None else _rounded_parts(one) for one in found]
+    return {**data, "control": control, "uplift": shown}
 
 
 def _shadow(shadow: Shadow) -> ShadowState:
@@ -184,6 +197,20 @@ def _rates(series: Series) -> list[float | None]:
     return [float(total / count) if count > 0 else None for count, total in zip(counts, totals, strict=True)]
 
 
+def _sparkline(history: BanditHistory, series: Series) -> dict[str, Any]:
+    """Return the reward rate at points from the first to the last decision of the charts, and how many these are.
+
+    The place of a point is a fraction of these decisions.
+    """
+    rates, charted = _rates(series), history.charted
+    if not rates:
+        return {"decisions": charted, "points": []}
+    points = np.unique(np.linspace(0, len(rates) - 1, SPARKLINE_POINTS).round().astype(int))
+    places = (series.step[points] - (history.steps - charted)) / charted
+    shown = [(_round(place), _round(rates[point])) for place, point in zip(places, points, strict=True)]
+    return {"decisions": charted, "points": shown}
+
+
 def _smoothing_span(series: Series) -> int:
     """Return over how many points shares and rates are computed."""
     last = series.step[-1]
@@ -214,9 +241,11 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
     if len(columns) > MAX_LISTED:
         columns = heapq.nlargest(MAX_LISTED, columns, key=lambda one: history.plays[one[1]])
     propensities = history.bandit.exact_propensities() if history.bandit.features is None else None
+    beliefs = {column: history.belief(column) for _, column in columns}
+    best = probabilities_of_best(history, beliefs)
     listed = []
     for name, column in sorted(columns, key=lambda one: one[1]):
-        arm = history.belief(column)
+        arm = beliefs[column]
         low, high = _interval(history, np.array([arm.mean]), np.array([arm.effective_size]), arm.variance)
         min_share, max_share = history.bandit.shares(name)
         listed.append(
@@ -225,6 +254,7 @@ def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
                 "forgetting": _round(arm.forgetting), "effective_size": _round(arm.effective_size),
                 "plays": history.plays[column], "pending": history.bandit.pending(column),
                 "recent_share": _round(recent[column] / total) if column < len(recent) else None,
+                "best": _round(best.get(column)),
                 "propensity": None if propensities is None else _round(propensities.get(name, 0.0)),
                 "paused": history.bandit.paused(name), "min_share": min_share, "max_share": max_share,
             }
@@ -314,6 +344,10 @@ def _shared_series(series: Series, baseline: tuple[np.ndarray, np.ndarray, np.nd
 
 def _round(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else float(f"{value:.5g}")
+
+
+def _rounded_parts(estimates: dict[str, Estimate]) -> dict[str, list[float | None]]:
+    return {kind: [_round(number) for number in estimate] for kind, estimate in estimates.items()}
 
 
 def _rounded(values: np.ndarray) -> list[float | int | None]:

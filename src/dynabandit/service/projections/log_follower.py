@@ -5,7 +5,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,9 +14,9 @@ import structlog
 from dynabandit.service.domain.names import legible
 from dynabandit.service.errors import ReplayMismatchError, StoreError
 from dynabandit.service.projections.bandit_history import BanditHistory
-from dynabandit.service.projections.live_page_data import bandit_page_data, overview_entry
+from dynabandit.service.projections.live_page_data import bandit_page_data, compared_with, overview_entry
 from dynabandit.service.service import Service
-from dynabandit.service.stores import Store
+from dynabandit.service.stores import BanditRow, Store
 
 MAX_BANDITS = 200  # on the overview page
 BATCH_ROWS = 1_000  # rows per query
@@ -37,12 +37,33 @@ class PageData(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """The overview page of all bandits, or of those of a namespace."""
+    """The overview page of all bandits or of those of a namespace, if wanted only of names that contain a text."""
 
     namespace: str | None = None
+    search: str = ""
 
 
-Page = str | Overview  # the page of the bandit with this name, or an overview
+class BanditPage(NamedTuple):
+    """The page of the bandit with this name, on which its arms are compared with a control arm."""
+
+    name: str
+    control: str | None = None
+
+
+Page = BanditPage | Overview
+
+
+def _bandits_on(page: Overview, store: Store) -> list[BanditRow]:
+    """Return the first bandits by name of an overview page; upper and lower case are the same in a search."""
+    text, found, after = page.search.casefold(), list[BanditRow](), ""
+    size = BATCH_ROWS if text else MAX_BANDITS
+    while len(found) < MAX_BANDITS:
+        rows = store.bandits(after=after, limit=size, namespace=page.namespace)
+        found += [row for row in rows if text in legible(row.name).casefold()]
+        if len(rows) < size:
+            break
+        after = rows[-1].name
+    return found[:MAX_BANDITS]
 
 
 class LogFollower:
@@ -131,20 +152,24 @@ class LogFollower:
         if not self._service.writer.is_prepared:
             return False
         pages = self._pages()
-        names = {page for page in pages if isinstance(page, str)}
+        of_bandits = [page for page in pages if isinstance(page, BanditPage)]
         overviews = {page for page in pages if isinstance(page, Overview)}
         listed_on = {
-            page: {row.number: row.name for row in store.bandits(limit=MAX_BANDITS, namespace=page.namespace)}
+            page: {row.number: row.name for row in _bandits_on(page, store)}
             for page in (overviews | {Overview()} if store.is_leader() else overviews)
         }
         listed = {number for bandits in listed_on.values() for number in bandits}
-        open_bandits = {number: name for name in names if (number := store.find(name)) is not None}
+        open_bandits: dict[int, list[BanditPage]] = {}
+        for one in of_bandits:
+            found = store.find(one.name)
+            if found is None:
+                self._publish(one, b"null")
+            else:
+                open_bandits.setdefault(found, []).append(one)
         more = False
         for number in [*open_bandits, *(number for number in listed if number not in open_bandits)]:
             if number not in self._unreadable and not self._stopping:
-                more |= self._catch_up(store, number, open_bandits.get(number))
-        for name in names - set(open_bandits.values()):
-            self._publish(name, b"null")
+                more |= self._catch_up(store, number, open_bandits.get(number, ()))
         self._discard_except({*listed, *open_bandits})
         for page in overviews:
             self._publish_overview(page, listed_on[page])
@@ -157,17 +182,18 @@ class LogFollower:
         for page in self._page_data.keys() - self._pages():
             self._page_data.pop(page, None)
 
-    def _catch_up(self, store: Store, number: int, open_name: str | None) -> bool:
-        """Read new events of one bandit for a limited time; return whether there are more."""
+    def _catch_up(self, store: Store, number: int, pages: Sequence[BanditPage]) -> bool:
+        """Read new events of one bandit, with these open pages, for a limited time; return whether there are more."""
         try:
             history = self._histories.get(number) or self._load(store, number)
             self._histories[number] = history
             self._last_sequence[number] = store.last_sequence(number)
-            if not self._read(store, history, yield_time=open_name is None):
+            if not self._read(store, history, yield_time=not pages):
                 self._histories[number] = history = self._restart(store, history)
-            if open_name is not None:
+            if pages:
                 data = bandit_page_data(history, self._last_sequence[number], self._units(store, history))
-                self._publish(open_name, msgspec.json.encode(data))
+            for page in pages:
+                self._publish(page, msgspec.json.encode(compared_with(page.control, data, history)))
             if history.sequence - self._saved_sequence.get(number, 0) >= SAVE_EVERY:
                 self._save([number])
             return history.sequence < self._last_sequence[number]

@@ -1,7 +1,7 @@
-// The actions on a bandit: add and retire arms, change the policy, export the log, delete the bandit
+// The actions on a bandit: add, limit and retire arms, change the policy, export the log, delete the bandit
 import { call, download, url } from "./api.js";
 import { byId, count, showFieldProblem, h, meanReward, percent } from "./dom.js";
-import { clearProblems, onSubmit, open, parseObject, PolicyFields, showProblem } from "./forms.js";
+import { clearProblems, onSubmit, open, parseObject, parseValue, PolicyFields, showProblem } from "./forms.js";
 import { setUpShadow } from "./shadow.js";
 
 const MAX_DRAWS = 1e7; // times arms: the limit of the service
@@ -11,6 +11,16 @@ export function askRetire(arm) {
   byId("retire-name").textContent = arm;
   byId("retire-form").dataset.arm = arm;
   open(byId("retire-dialog"));
+}
+
+/** Let the limits of an arm be changed, then call `onClose`. */
+export function askLimits({ arm, min_share: min, max_share: max }, onClose) {
+  byId("limits-dialog").onclose = onClose;
+  byId("limits-name").textContent = arm;
+  byId("limits-form").dataset.arm = arm;
+  byId("limits-min_share").value = min > 0 ? String(min) : "";
+  byId("limits-max_share").value = max < 1 ? String(max) : "";
+  open(byId("limits-dialog"));
 }
 
 function previewTable(preview, context) {
@@ -48,6 +58,12 @@ function setUpArms(name, currentData) {
     byId("add-arm").value = byId("add-features").value = "";
     byId("add-dialog").close();
   }, (error) => showFieldProblem(byId(error.message.includes("feature") ? "add-features" : "add-arm"), error.message));
+  onSubmit(byId("limits-form"), async () => {
+    const [min_share, max_share] = ["min_share", "max_share"].map((key) => parseValue(byId(`limits-${key}`).value));
+    await call("PATCH", url("v1", "bandits", name, "arms", byId("limits-form").dataset.arm),
+      { min_share: min_share ?? 0, max_share: max_share ?? 1 });
+    byId("limits-dialog").close();
+  }, (error) => showProblem("limits", error));
   onSubmit(byId("retire-form"), async () => {
     await call("PATCH", url("v1", "bandits", name, "arms", byId("retire-form").dataset.arm), { retired: true });
     byId("retire-dialog").close();

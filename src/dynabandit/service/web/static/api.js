@@ -115,9 +115,10 @@ export async function postStream(path, body, onEvent, signal) {
 
 /**
  * Read a stream as long as the page is open, and connect again when it ends, with growing delays. Calls
- * `onEvent(event, data)`, and `onState` with "live", "unreachable", or an ApiError after which it stops.
+ * `onEvent(event, data)`, and `onState` with "live", "unreachable", or an ApiError after which it stops. `end` is a signal
+ * that ends it.
  */
-export async function follow(path, onEvent, onState) {
+export async function follow(path, onEvent, onState, end = new AbortController().signal) {
   let delay = FIRST_RETRY_MS;
   let retryNow = () => {};
 
@@ -130,7 +131,7 @@ export async function follow(path, onEvent, onState) {
     };
     try {
       restartWatchdog();
-      const answer = await send(path, { method: "GET", signal: controller.signal });
+      const answer = await send(path, { method: "GET", signal: AbortSignal.any([controller.signal, end]) });
       onState("live");
       delay = FIRST_RETRY_MS;
       await readEvents(answer, onEvent, restartWatchdog);
@@ -139,12 +140,13 @@ export async function follow(path, onEvent, onState) {
     }
   }
 
-  addEventListener("online", () => retryNow());
-  document.addEventListener("visibilitychange", () => document.hidden || retryNow());
-  for (;;) {
+  addEventListener("online", () => retryNow(), { signal: end });
+  document.addEventListener("visibilitychange", () => document.hidden || retryNow(), { signal: end });
+  while (!end.aborted) {
     try {
       await readOnce();
     } catch (error) {
+      if (end.aborted) return;
       if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) {
         onState(error);
         return;

@@ -1,8 +1,9 @@
 // The page of one bandit: summary, tables and the stream of live data; the charts are in bandit-charts.js
-import { askRetire, setUpActions } from "./actions.js";
+import { askLimits, askRetire, setUpActions } from "./actions.js";
 import { call, follow, url } from "./api.js";
 import { showCharts, timeOfStep } from "./bandit-charts.js";
 import { OTHERS } from "./charts.js";
+import { controlArm, onControlChange, showComparison } from "./comparison.js";
 import { showConnection } from "./connection.js";
 import { decisionText, showFeatures } from "./contexts.js";
 import { followDeciders } from "./deciders.js";
@@ -90,8 +91,15 @@ function showLegend() {
 
 // The table of arms
 
-function armButton(action, arm, onclick, style = "small") {
-  return h("button", { type: "button", class: style, "aria-label": `${action} ${arm}`, "data-arm": arm, "data-action": action, onclick }, action);
+function armButton(action, arm, onclick, style = "small", text = action) {
+  return h("button", { type: "button", class: style, "aria-label": `${action} ${arm}`, "data-arm": arm, "data-action": action, onclick }, text);
+}
+
+/** A button with this text that changes the limits of an arm; without permission only the text. */
+function limitsButton(one, text, style) {
+  if (!admin) return style.includes("tight") ? null : text;
+  const focusAgain = () => restoreFocus({ arm: one.arm, action: "Limits" }); // the table may have been built again
+  return armButton("Limits", one.arm, () => askLimits(one, focusAgain), style, text);
 }
 
 async function changeArm(arm, body) {
@@ -111,7 +119,7 @@ function armRow(one) {
     h("th", { scope: "row" }, colourDot(one.column), one.arm, " ", one.paused && h("span", { class: "badge warm" }, "paused"),
       limits && h("span", { class: "soft tight" }, `limits ${limits}`)),
     h("td", { class: "number" }, percent(one.recent_share), h("span", { class: "track", "aria-hidden": "true" }, bar)),
-    h("td", { class: "number roomy" }, percent(one.propensity)), h("td", { class: "number roomy" }, limits || "–"),
+    h("td", { class: "number roomy" }, percent(one.propensity)), h("td", { class: "number roomy" }, limitsButton(one, limits || "–", "small quiet edit")),
     h("td", { class: "number roomy" }, count(one.plays)), h("td", { class: "number roomy" }, count(one.pending)),
     h("td", { class: "number" }, meanReward(one.mean, data.bounded)),
     h("td", { class: "number roomy" }, one.low === null ? "–" : `${meanReward(one.low, data.bounded)} to ${meanReward(one.high, data.bounded)}`),
@@ -119,6 +127,7 @@ function armRow(one) {
     h("td", { class: "number roomy" }, count(one.effective_size)),
     h("td", { class: "acts" },
       admin && armButton(one.paused ? "Resume" : "Pause", one.arm, () => changeArm(one.arm, { paused: !one.paused })),
+      limitsButton(one, "Limits", "small quiet tight"),
       admin && armButton("Retire", one.arm, () => askRetire(one.arm), "small quiet")));
 }
 
@@ -148,7 +157,7 @@ function showArms() {
 function restoreFocus({ arm, action }) {
   const kind = (one) => (one === "Resume" ? "Pause" : one);
   [...byId("arms").querySelectorAll("[data-action]")]
-    .find(({ dataset }) => dataset.arm === arm && kind(dataset.action) === kind(action))?.focus();
+    .find(({ dataset, offsetParent }) => offsetParent && dataset.arm === arm && kind(dataset.action) === kind(action))?.focus();
 }
 
 // The latest events
@@ -193,13 +202,32 @@ function show(newData) {
   showMonitoring(data);
   showShadow(data);
   showArms();
+  showComparison(data);
   showFeatures(data);
   byId("events").replaceChildren(...data.events.slice(0, SHOWN_EVENTS).map(eventRow));
 }
 
-follow(`/pages/bandit?name=${encodeURIComponent(name)}`, (event, newData) => show(newData), (state) => {
+function showState(state) {
   showConnection(state);
-  if (state.status === 404) setText("missing", "There is no bandit with this name.");
+  const isUnknown = state.status === 404; // without keys, the service answers with another page at once
+  byId("unknown").hidden = !isUnknown;
+  byId("bandit").hidden = isUnknown;
+}
+
+let following = new AbortController();
+
+/** Follow the data of the page, from now on with the selected control arm. */
+function followData() {
+  following.abort();
+  following = new AbortController();
+  const query = new URLSearchParams(controlArm() === null ? { name } : { name, control: controlArm() });
+  follow(`/pages/bandit?${query}`, (event, newData) => show(newData), showState, following.signal);
+}
+
+followData();
+onControlChange(() => {
+  followData();
+  showComparison(data);
 });
 document.documentElement.addEventListener("theme", () => {
   shownArms = "";

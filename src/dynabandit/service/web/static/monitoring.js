@@ -13,7 +13,8 @@ export function liftText(value, bounded) {
   return `${sign(value)}${bounded ? `${(100 * size).toFixed(2)} points` : Number(size.toPrecision(3))}`;
 }
 
-const relativeText = (value) => (value === null ? "–" : `${sign(value)}${percent(Math.abs(value))}`);
+/** A relative difference with its sign. */
+export const relativeText = (value) => (value === null ? "–" : `${sign(value)}${percent(Math.abs(value))}`);
 
 function verdict({ low, high }) {
   if (low === null) return "There are not enough rewards yet for an interval.";

@@ -1,0 +1,82 @@
+"""What the page of a bandit offers beside its charts: the comparison of arms, and the limits of an arm."""
+
+import random
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+
+from axe import serious
+from browser import OpenPage
+from dynabandit.client import Client
+from service.harness import Running
+from service.web.demo_shop import play
+from service.web.page_helpers import ARMS, arm_row, bandit_url, wait_for_charts
+
+DASH = "\N{EN DASH}"
+
+
+def test_arms_are_compared_with_a_control_arm_that_the_address_remembers(
+    site: Running, client: Client, open_page: OpenPage
+) -> None:
+    client.create("compared", arms=["red", "dark & green", "blue"], policy="ucb", seed=1)
+    play(client, "compared", {"red": 0.3, "dark & green": 0.9, "blue": 0.4}, 300, random.Random(1))
+    visit = open_page(bandit_url(site, "compared"))
+    page = wait_for_charts(visit)
+    best = arm_row(page, "dark & green", "comparison-rows").locator("td").nth(0)
+    expect(best).to_have_text("100.0\u00a0%")
+    difference = arm_row(page, "red", "comparison-rows").locator("td").nth(2)
+    expect(difference).to_have_text(DASH)
+    page.get_by_label("control arm").select_option("dark & green")
+    page.wait_for_url(f"**?control={quote('dark & green').replace('%20', '+')}")
+    expect(difference).to_contain_text("points")
+    relative = arm_row(page, "red", "comparison-rows").locator("td").nth(3)
+    expect(relative).to_contain_text("to \N{MINUS SIGN}")
+    page.reload()
+    expect(page.get_by_label("control arm")).to_have_value("dark & green")
+    means = {arm.arm: arm.mean or 0.0 for arm in client.state("compared").arms}
+    lost = 100 * (means["dark & green"] - means["red"])
+    expect(difference).to_contain_text("points")
+    shown = (difference.text_content() or "").partition(" points")[0].removeprefix("\N{MINUS SIGN}")
+    assert float(shown) == pytest.approx(lost, abs=0.02)
+    assert serious(page) == []
+    client.change_arm("compared", "dark & green", retired=True)
+    expect(page.locator("#comparison-note")).to_contain_text("There is no arm “dark & green” to compare with.")
+    page.get_by_label("control arm").select_option("none")
+    expect(page.locator("#comparison-note")).to_have_text("by the estimates of the policy now")
+    assert page.url == bandit_url(site, "compared")
+    assert visit.errors == []
+
+
+def test_the_limits_of_an_arm_are_edited(site: Running, client: Client, open_page: OpenPage) -> None:
+    client.create("limited", arms=ARMS, policy="uniform", seed=1)
+    client.change_arm("limited", "red", min_share=0.7)
+    visit = open_page(bandit_url(site, "limited"))
+    page = visit.page
+    page.get_by_role("button", name="Limits green").click()
+    low, high = page.get_by_label("Minimum share"), page.get_by_label("Maximum share")
+    for values, field, message in (
+        (("0.4", ""), "min_share", "at most 0.3, what the other arms leave"),
+        (("", "2"), "max_share", "above 0 and at most 1"),
+        (("a lot", ""), "min_share", "must be a number from 0 to 1"),
+        (("0.2", "0.1"), "min_share", "at most max_share = 0.1"),
+    ):
+        low.fill(values[0])
+        high.fill(values[1])
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator(f"#limits-{field}-problem")).to_contain_text(message)
+        expect(page.locator(f"#limits-{field}")).to_be_focused()
+    assert serious(page, "dialog[open]") == []
+    high.fill("0.3")
+    high.press("Enter")
+    expect(page.get_by_role("button", name="Limits green")).to_be_focused()
+    expect(arm_row(page, "green").locator("td").nth(2)).to_have_text(f"20{DASH}30 %")
+    page.get_by_role("button", name="Limits green").click()
+    expect(low).to_have_value("0.2")
+    low.fill("")
+    high.fill("")
+    page.get_by_role("button", name="Save").click()
+    expect(arm_row(page, "green").locator("td").nth(2)).to_have_text(DASH)
+    green = client.state("limited").arms[1]
+    assert (green.min_share, green.max_share) == (0.0, 1.0)
+    assert [error for error in visit.errors if "409" not in error and "422" not in error] == []
