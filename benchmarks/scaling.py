@@ -158,8 +158,8 @@ MANY = (
     "With few replications the start-up time of a simulation is visible:"
 )
 GROWTH = """\
-- **Scores that change only when an arm is played** are kept in a tree (`policies/argmax_tree.py`): those of AFF-UCB2, of
-  greedy policies and of `uniform`. A step updates the path from one leaf to the root, which has log2 K nodes: 20 for a
+- **Scores that change only when an arm is played** are kept in a tree (`policies/argmax_tree.py`): those of AFF-UCB2,
+  greedy policies and `uniform`. A step updates the path from one leaf to the root, which has log2 K nodes: 20 for a
   million arms. The choices are those of a scan of all arms. The remaining growth comes from slower memory accesses.
 - **Thompson sampling** draws again at every step. With more than 1,000 arms, a tree finds the largest draw without
   drawing all of them ([Thompson sampling with many arms](thompson-many-arms.md)).
