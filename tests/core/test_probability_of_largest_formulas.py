@@ -1,5 +1,6 @@
 """The parts of the quadrature of `core/probability_of_largest.py`, against their formulas and SciPy."""
 
+import itertools
 import math
 from typing import Any
 
@@ -110,7 +111,13 @@ def test_panels_are_as_wide_as_the_density_allows(width: float) -> None:
         found = panel_width(GAMMA, np.array([7.5, 2.0, 3.75]), 0.7, 0.7 + distance, width)
         assert found == pytest.approx(width_of_normal(GAMMA, 7.5, distance, width), rel=1e-12)
     assert panel_width(GAMMA, np.array([7.5, 2.0, 3.75]), 0.7, 0.7 - 40.1, width) == pytest.approx(8.0 / 7.5)
-    for t, b, expected in [(50.0, 0.1, 10.0), (50.0, 2.0, 4.0), (50.0, 40.0, 1.0), (500.0, 0.1, 80.0), (41.1, 0.1, 1.1)]:
+    for t, b, expected in [
+        (50.0, 0.1, 10.0),
+        (50.0, 2.0, 4.0),
+        (50.0, 40.0, 1.0),
+        (500.0, 0.1, 80.0),
+        (41.1, 0.1, 1.1),
+    ]:
         assert panel_width(BETA, np.array([3.0, b, INF]), 0.0, t, width) == pytest.approx(expected)
     for t, freedom, expected in [
         (1.0, 2e7, 0.5 * width),
@@ -232,7 +239,7 @@ def test_panels_go_down_until_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -
         widths.clear()
         tops = [density_of(family, np.array(law)).top for law in laws if law[1] > 0.0]
         assert panels[0][0] == (max(tops) if first is None else first)
-        assert all(low == high for (_, low), (high, _) in zip(panels[:-1], panels[1:], strict=True))
+        assert all(low == high for (_, low), (high, _) in itertools.pairwise(panels))
         if last is None:
             assert rests[-1] < 1e-10
             # the panel before was needed
@@ -258,6 +265,11 @@ def test_a_law_that_is_not_finite_has_no_result(laws: Any) -> None:
 
 def test_the_constants_on_which_results_depend() -> None:
     constants = probability_of_largest
-    assert (constants.NODES, constants.NEGLIGIBLE, constants.NEGLIGIBLE_DROP, constants.WIDTH) == (16, 1e-10, -22.0, 4.0)
+    assert (constants.NODES, constants.NEGLIGIBLE, constants.NEGLIGIBLE_DROP, constants.WIDTH) == (
+        16,
+        1e-10,
+        -22.0,
+        4.0,
+    )
     assert (constants.NORMAL_FREEDOM, constants.MOST_PANELS, constants.LARGEST_ERROR) == (1e7, 100_000, 1e-6)
     assert len(set(range(3)) & {BETA, GAMMA, STUDENT}) == 3

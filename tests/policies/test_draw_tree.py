@@ -29,6 +29,7 @@ from dynabandit.policies.draw_cells import (
     REFERENCE,
     SAVED,
     is_placed,
+    place_first,
 )
 from dynabandit.policies.draw_tree import (
     make_bring_up_to_date,
@@ -286,6 +287,39 @@ def test_cells_are_placed_where_the_largest_draw_is_and_again_if_too_many_arms_a
     assert many.tree[0, EXCESS] < 30.0
 
 
+def test_boundaries_are_placed_twice_at_first_and_again_beyond_four_arms_too_many_per_arm() -> None:
+    many, slow = (played("ts", arms=11, plays=40) for _ in range(2))
+    many.up_to_date()
+    place_first(slow.tree[0])
+    for _ in range(3):
+        slow.up_to_date()
+        slow.tree[0, EXCESS] = 4.0 * (8 + 64)  # three arms are new; not too many
+        before = slow.tree.copy()
+        slow.up_to_date()
+        assert np.array_equal(slow.tree, before)
+        slow.tree[0, EXCESS] += 1e-9
+    slow.tree[0, EXCESS] = 0.0
+    assert np.array_equal(slow.tree[0], many.tree[0])
+    assert np.array_equal(slow.tree[HEAD_ROWS:], many.tree[HEAD_ROWS:])
+
+
+def test_a_closed_arm_is_not_chosen_until_it_is_marked() -> None:
+    many = played("aff-ots", arms=70, plays=90)
+    full = many.up_to_date()
+    for arm in (0, 7, 8, 66):
+        draw_tree.close_arm(many.tree, arm, 70)
+        family, node = 9 + arm // 8, arm % 8
+        expected = full[family].copy()
+        expected[[field * FAMILY + node for field in range(EXPIRY)]] = 0.0
+        assert many.tree[HEAD_ROWS + family].tolist() == expected.tolist()
+        for field in range(EXPIRY):
+            leaves = many.tree[HEAD_ROWS + 9 :, field * FAMILY : (field + 1) * FAMILY]
+            with np.errstate(invalid="ignore"):
+                assert sum_of(many.tree, field) == pytest.approx(leaves.sum(), rel=1e-9)
+        mark_arm(many.tree, arm, 70)
+        assert np.array_equal(many.up_to_date(), full)
+
+
 def test_cells_follow_draws_with_very_large_log_odds() -> None:
     many = Many("dts", arms=60)
     many.functions = many.functions._replace(posterior=given)
@@ -314,6 +348,8 @@ def test_a_column_of_a_policy_fits_into_a_row_of_the_tree() -> None:
     assert new_draw_trees(1, 9).shape[2] == LARGEST_COLUMN
     policy = db.policy("ts")
     for size in ("memory_size", "shared_size"):
+        with mock.patch.object(type(policy), size, return_value=272):
+            new_state(policy, 9, policy.params(9))
         with mock.patch.object(type(policy), size, return_value=273), pytest.raises(ValueError, match="more than 272"):
             new_state(policy, 9, policy.params(9))
 
