@@ -1,6 +1,7 @@
 """What the service does in other threads for bandits with many arms; the tests call few arms many."""
 
 import contextlib
+import functools
 import threading
 from typing import Any
 from unittest import mock
@@ -10,10 +11,15 @@ import pytest
 import structlog
 
 from dynabandit.bandit import Bandit, serialization
-from dynabandit.service import loading, snapshots
+from dynabandit.service import api_types, loading, snapshots
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import bandit_state, unit_of_work
+from dynabandit.service.domain.local_bandit import LocalBandit
+from dynabandit.service.domain.local_decisions import store_batch
+from dynabandit.service.domain.names import public_id
+from dynabandit.service.domain.shadow_changes import set_shadow
 from dynabandit.service.http import handlers, responses
+from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward
 from dynabandit.service.stores import open_store
 from service.domain.shop import Shop
 from service.harness import ARMS, assert_replay_agrees, running, talking
@@ -97,6 +103,28 @@ def test_a_decision_that_fails_changes_no_tree(sqlite_url: str) -> None:
             with pytest.raises(ArithmeticError):
                 shop.state.decide(0.0, 0.0)
         assert shop.state.bandit.state_hash() == before
+        shop.store.close()
+
+
+def test_a_shadow_chooses_once_for_each_local_decision(sqlite_url: str) -> None:
+    with trees_from(2), mock.patch("dynabandit.policies.draw_search.USUAL_VISITS", 0.5):
+        shop = Shop(sqlite_url, policy="ts")
+        shop.run(lambda: set_shadow(shop.work, "b", api_types.SetPolicy("mix-ts")))
+        decider = "0123456789abcdef"
+        for first in (1, 4, 7):
+            local = LocalBandit(shop.state.bandit, shop.number, None, decider, shop.state.sequence)
+            steps = range(first, first + 3)
+            batch = LocalBatch(
+                id=public_id(shop.number),
+                decider=decider,
+                first=first,
+                base=local.base,
+                decisions=[LocalDecision(local.decide(step, None, None)[0]) for step in steps],
+                rewards=[LocalReward(decider, step, float(step % 2)) for step in steps],
+            )
+            shop.run(functools.partial(store_batch, shop.work, "b", batch))
+        shop.assert_replays()
+        assert '"cells"' in shop.state.shadow.bandit.to_json()
         shop.store.close()
 
 
