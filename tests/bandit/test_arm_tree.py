@@ -205,6 +205,16 @@ def test_a_choice_that_ends_with_an_error_leaves_no_trace() -> None:
         assert bandit.state_hash() != before
 
 
+def test_invalid_requests_do_not_let_the_tree_be_built_again() -> None:
+    bandit = grown("ts")
+    bandit.pause_arm("arm 1")
+    bandit.choose()
+    for invalid in ({"context": {"hour": 1}}, {"among": ["arm 1"]}):
+        with pytest.raises((TypeError, ValueError)):
+            bandit.rank(2, **invalid)  # type: ignore[arg-type]
+        assert bandit.unbuilt_arms == 0
+
+
 def test_arms_are_open_again_after_an_error() -> None:
     bandit, left = grown("ts"), np.arange(10)
     again = bandit.copy()

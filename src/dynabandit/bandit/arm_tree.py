@@ -142,8 +142,10 @@ class ArmTree:
         self._cells, self._tree = self.cells, None
 
     def restore(self, cells: np.ndarray | None) -> None:
-        """Return to the cells before a decision that was not made."""
-        self._cells, self._tree = cells, None
+        """Return to the cells before a decision that was not made; if they are the same, the tree is kept."""
+        now = self.cells
+        if now is None or cells is None or not np.array_equal(now, cells):
+            self._cells, self._tree = cells, None
 
     def choose(self, given: TreeInput, number: int, columns: np.ndarray, excluded: np.ndarray) -> int:
         """Return the column to play at step `number`: one of `columns` that is not `excluded`.
