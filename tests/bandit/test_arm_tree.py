@@ -211,8 +211,22 @@ def test_invalid_requests_do_not_let_the_tree_be_built_again() -> None:
     bandit.choose()
     for invalid in ({"context": {"hour": 1}}, {"among": ["arm 1"]}):
         with pytest.raises((TypeError, ValueError)):
-            bandit.rank(2, **invalid)  # type: ignore[arg-type]
+            bandit.rank(2, **invalid)
         assert bandit.unbuilt_arms == 0
+
+
+def test_a_tree_that_could_not_be_built_changes_nothing() -> None:
+    new, bandit = Bandit("ts", arms=ARMS, seed=3), grown("ts")
+    with mock.patch.object(draw_search, "USUAL_VISITS", 0.5):
+        bandit.choose()
+    bandit.pause_arm("arm 4")
+    for one in (new, bandit):
+        again, before = one.copy(), one.state_hash()
+        with mock.patch.object(one._tree, "_choose", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+            one.choose()
+        assert (one.state_hash(), one.unbuilt_arms) == (before, again.unbuilt_arms)
+        assert Bandit.from_json(one.to_json()).choose() == again.choose() == one.choose()
+        assert one.state_hash() == again.state_hash()
 
 
 def test_arms_are_open_again_after_an_error() -> None:

@@ -136,7 +136,7 @@ def test_a_tree_that_cannot_be_built_in_advance_is_logged_and_built_by_the_next_
         shop.state.bandit.pause_arm("red")
         loader = loading.Loader(shop.work)
         with structlog.testing.capture_logs() as logs:
-            with mock.patch.object(Bandit, "build_tree", side_effect=ArithmeticError):
+            with mock.patch.object(shop.state.bandit._tree, "_choose", side_effect=ArithmeticError):
                 loader.build_trees(shop.state)
                 while loader:
                     loader.step()
