@@ -12,7 +12,7 @@ from scipy import stats
 
 import dynabandit as db
 from dynabandit import Bandit
-from dynabandit.bandit import serialization
+from dynabandit.bandit import arm_tree, serialization
 from dynabandit.bandit.block_decisions import choose_columns
 from dynabandit.core.draws import not_empty
 from dynabandit.core.streams import stream
@@ -213,6 +213,27 @@ def test_invalid_requests_do_not_let_the_tree_be_built_again() -> None:
         with pytest.raises((TypeError, ValueError)):
             bandit.rank(2, **invalid)
         assert bandit.unbuilt_arms == 0
+
+
+def test_what_is_compiled_ahead_is_what_decides_between_many_arms() -> None:
+    bandit = grown("ts")
+    bandit.pause_arm("arm 0")
+    before, scan, sizes = bandit.state_hash(), mock.Mock(return_value=0), list[int]()
+
+    def new_draw_trees(replications: int, arms: int) -> np.ndarray:
+        sizes.append(arms)
+        return np.zeros((replications, *draw_tree.tree_shape(arms)))
+
+    with (
+        mock.patch.object(draw_tree, "new_draw_trees", new_draw_trees),
+        mock.patch.object(arm_tree, "compiled_mark_arm", wraps=arm_tree.compiled_mark_arm) as mark_arm,
+        mock.patch.object(arm_tree, "compiled_close_arm", wraps=arm_tree.compiled_close_arm) as close_arm,
+        mock.patch.object(bandit, "_compiled_functions", return_value=(scan, bandit._learn)),
+    ):
+        bandit.compile()
+    assert (scan.called, mark_arm.called, close_arm.called) == (True, True, True)
+    assert sizes == [2], "a whole tree would take long"
+    assert bandit.state_hash() == before
 
 
 def test_a_tree_that_could_not_be_built_changes_nothing() -> None:

@@ -287,10 +287,13 @@ class Bandit(Ranking, RewardLearning):
         other = self.copy()  # because it plays and learns
         other._choose, other._learn = self._choose, self._learn
         vector = None if other._contexts is None else np.zeros(other._contexts.encoder.dimension)
-        if len(other._columns) > 0:
-            other._choose_among(other._columns, self._step + 1, vector)
+        few = other._columns[:2]  # for which the same functions are compiled
+        if len(few) > 0:
+            other._choose_among(few, self._step + 1, vector)
+            if other._tree is not None:
+                other._tree.choose(other._tree_input(), self._step + 1, few, excluded=few[:1])
             other._in_burn_in = False
-            other._exact_probabilities(other._columns, vector, count_pending=True)
+            other._exact_probabilities(few, vector, count_pending=True)
         if other._models is None:
             other.reward_column(0, 0.0, 0)
         else:
