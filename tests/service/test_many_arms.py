@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import threading
+from concurrent.futures import wait
 from typing import Any
 from unittest import mock
 
@@ -20,7 +21,7 @@ from dynabandit.service.domain.names import public_id
 from dynabandit.service.domain.shadow_changes import set_shadow
 from dynabandit.service.http import handlers, responses
 from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward
-from dynabandit.service.stores import open_store
+from dynabandit.service.stores import Snapshot, open_store
 from service.domain.shop import Shop
 from service.harness import ARMS, assert_replay_agrees, running, talking
 from trees_of_few_arms import trees_from
@@ -71,6 +72,42 @@ def test_large_states_are_saved_loaded_and_shown_by_other_threads(
         assert_replay_agrees(sqlite_url)
     assert threads["save"] == {"dynabandit-encode"}
     assert threads["load"] == threads["build"] == {"dynabandit-snapshot"}
+
+
+@pytest.mark.usefixtures("_few_are_many")
+def test_no_snapshot_of_a_large_state_is_left_out(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, may_encode, failures = Shop(sqlite_url, policy="ucb"), threading.Event(), list[str]()
+
+    def encoded(state: bandit_state.LoggedState) -> Snapshot:
+        assert may_encode.wait(60)
+        if failures:
+            raise ArithmeticError(failures.pop())
+        return unit_of_work.snapshot_of(state)
+
+    def saved() -> list[int]:
+        return sorted(shop.store.snapshot_hashes(shop.number))
+
+    def finish() -> None:
+        may_encode.set()
+        wait(saver._encoding.values())
+        saver.save_encoded()
+
+    monkeypatch.setattr(snapshots, "snapshot_of", encoded)
+    saver = snapshots.SnapshotSaver(shop.work, lambda: failures.append("told"))
+    saver.save(shop.number)
+    shop.decide()
+    saver.save(shop.number)  # a change of policy
+    finish()
+    finish()
+    assert (saved(), len(saver._encoding)) == ([1, 2], 0)
+    shop.decide()
+    failures.append("the memory is full")
+    saver.save(shop.number)
+    finish()
+    assert (saved(), failures) == ([1, 2], ["told"])
+    saver.save_all()
+    assert saved() == [1, 2, 3]
+    shop.store.close()
 
 
 def test_decisions_in_a_tree_are_replayed_from_the_log_and_from_snapshots(sqlite_url: str) -> None:
