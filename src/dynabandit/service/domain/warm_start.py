@@ -40,6 +40,7 @@ class WarmStart:
         self.start = start
         self.sequence = start.sequence
         self.rewards = 0
+        self._latest = 0  # the step of the latest decision whose reward was learned
         self.learner = state.learner.at_start(start.learned_to)
         try:
             check_size(asked.policy, asked.parameters, len(state.bandit.names), state.bandit.context)
@@ -63,7 +64,7 @@ class WarmStart:
             contextual = self.bandit.policy.functions.contextual
             for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1, contextual):
                 check()
-                self.bandit.reward_columns(page)
+                self._latest = self.bandit.reward_columns(page, self._latest)
                 self.rewards += len(page)
             if self.narrows and self.learner.rule != AT_ONCE:  # decisions that are held will be learned later
                 for held in store.held_decisions(self.number, self.learner.learned_to, LARGEST_STEP, upto + 1):
