@@ -400,7 +400,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     threading.Thread(target=shop.serve_forever, daemon=True).start()
     opened = open_store(f"sqlite:///{tmp_path_factory.mktemp('store')}/store.db")
     opened.prepare()
-    (key, row), (admin, admin_row) = new_key("decide"), new_key("admin")
+    (key, row), (admin, admin_row) = new_key("page"), new_key("admin")
     opened.add_key(row)
     opened.add_key(admin_row)
     origin = f"http://127.0.0.1:{shop.server_port}"
@@ -447,7 +447,7 @@ def test_the_example_for_pages_runs(bandit: Store, open_page: OpenPage, monkeypa
     page.click("#offer")
     wait_for(lambda: len(list(bandit.admin.events("banner", kind="reward"))) == 1)
     [decision] = bandit.admin.events("banner", kind="decision")
-    assert (decision.unit, decision.arm) == ("visitor-17", page.text_content("#offer"))
+    assert (decision.unit, decision.arm) == ("6f1d0c2e9ab4", page.text_content("#offer"))
 
 
 @pytest.mark.promise(261)

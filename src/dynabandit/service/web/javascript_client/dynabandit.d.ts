@@ -51,7 +51,7 @@ export interface CountedMetrics {
 }
 
 export interface ClientOptions {
-  /** An API key. Whoever sees the page can read it: use one with the role `decide`, a namespace and a rate limit. */
+  /** An API key. Whoever sees the page can read it: use one with the role `page`, a namespace and a rate limit. */
   key?: string;
   /** Seconds to wait for an answer; 10 by default. */
   timeout?: number;
