@@ -90,6 +90,7 @@ class Machine:
         """Return a command with the addresses of this machine."""
         command = re.sub(rf"@{DATABASE}/(\w+)", rf"@/\1?host={self.sockets}", command)
         command = command.replace(f"--host {DATABASE}", f"--host {self.sockets} --username postgres")
+        command = command.replace(" --pwprompt", "")  # this database asks for none
         return command.replace("http://127.0.0.1:8000", self.urls.get("sqlite", ""))
 
     def output(self, command: str) -> str:
