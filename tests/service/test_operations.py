@@ -28,7 +28,7 @@ from service.harness import ARMS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 NOT_RUN = re.compile(
-    r"sudo (python3 -m venv|\S+/pip install|useradd|systemctl daemon-reload|-u dynabandit bash)|cd /var/lib|"
+    r"sudo (python3 -m venv|\S+/pip install|useradd|systemctl daemon-reload|-u dynabandit bash)|umask|cd /var/lib|"
     r"export PATH=|podman (build|exec|run .* serve )|podman run --detach|dynabandit serve$"
 )
 DATABASE = "db.example.com"
