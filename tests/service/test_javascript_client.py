@@ -214,6 +214,7 @@ def test_errors_have_the_status_and_the_message_of_the_service(server: Running) 
 class Scripted(BaseHTTPRequestHandler):
     """Answers with one status after the other; None closes the connection, and -1 leaves the caller waiting."""
 
+    refusal = '{"problem": "not now"}'
     statuses: list[int | None]
     attempts: list[float]
     release: threading.Event
@@ -231,7 +232,7 @@ class Scripted(BaseHTTPRequestHandler):
         self.send_header("Retry-After", "0.01")
         self.send_header("Content-Type", "application/json")
         self.end_headers()
-        self.wfile.write(b'{"decision": "d", "reward": 1}' if status == 200 else b'{"problem": "not now"}')
+        self.wfile.write(b'{"decision": "d", "reward": 1}' if status == 200 else self.refusal.encode())
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -290,6 +291,14 @@ def test_a_reward_is_stored_until_it_is_counted_or_refused_for_good(
     assert len(script.attempts) == attempts
 
 
+@pytest.mark.promise(262)
+@pytest.mark.parametrize("answer", ["<html>nothing here</html>", '{"message": "nothing here"}', "404", ""])
+def test_a_proxy_does_not_refuse_a_reward_for_good(scripted: Any, answer: str) -> None:
+    url, script = scripted(404)
+    script.refusal = answer
+    assert run_node(REWARD_ONCE, url=url, timeout=60) == [[404, f"404: {answer}"], 1]
+
+
 def test_without_an_answer_a_call_ends_after_the_timeout_of_its_last_try(scripted: Any) -> None:
     url, _ = scripted(-1)
     (status, problem), stored = run_node(REWARD_ONCE, url=url, timeout=0.1)
@@ -327,16 +336,20 @@ def test_stored_rewards_are_sent_when_the_service_is_back_and_count_once(server:
         assert [event.reward for event in python.events("b", kind="reward")] == [1.0, 0.0, 1.0]
 
 
-def test_something_that_is_not_the_service_is_an_error(scripted: Any) -> None:
-    url, _ = scripted(200)
-    problem = run_node(
+@pytest.mark.parametrize("answer", ["<html>", "{}", "true"])
+def test_something_that_is_not_the_service_is_an_error(answer: str) -> None:
+    problem, stored = run_node(
         """
-        globalThis.fetch = async () => new Response("<html>");
-        await new Client(url).reward("d", 1).catch((error) => console.log(JSON.stringify(error.message)));
+        globalThis.fetch = async () => new Response(answer);
+        const storage = new MemoryStorage();
+        const problem = await new Client(url, { storage }).reward("d", 1).catch((error) => error.message);
+        console.log(JSON.stringify([problem, storage.length]));
         """,
-        url=url,
+        url="http://127.0.0.1:9",
+        answer=answer,
     )
-    assert problem == "200: the answer to PUT /v1/decisions/d/reward is not dynabandit's: <html>"
+    assert problem == f"200: the answer to PUT /v1/decisions/d/reward is not dynabandit's: {answer}"
+    assert stored == 1
 
 
 @pytest.mark.parametrize(

@@ -75,10 +75,12 @@ export interface DecideOptions {
 
 /** A call that failed. */
 export class ServiceError extends Error {
-  constructor(status: number, problem: string, options?: { cause?: unknown });
+  constructor(status: number, problem: string, options?: { cause?: unknown; isFinal?: boolean });
   /** The status of the answer, or 0 if none came. */
   readonly status: number;
   readonly problem: string;
+  /** Whether the service, not something before it, refused the call for good: it would refuse it again. */
+  readonly isFinal: boolean;
 }
 
 /** A client of the decision service. Calls are sent again until they are answered, and count once. */

@@ -8,13 +8,17 @@ const FIRST_PAUSE = 0.05; // seconds; doubled at each try, plus up to as much ag
 const LONGEST_PAUSE = 2;
 const KEEPALIVE_BYTES = 16_000; // browsers allow 64 KiB for all calls that may outlive their page
 
-/** A call that failed. `status` is the status of the answer, or 0 if none came; `problem` says why. */
+/**
+ * A call that failed. `status` is the status of the answer, or 0 if none came; `problem` says why; `isFinal` says that
+ * the service, not something before it, refused the call for good.
+ */
 export class ServiceError extends Error {
-  constructor(status, problem, options) {
+  constructor(status, problem, { isFinal = false, ...options } = {}) {
     super(status ? `${status}: ${problem}` : problem, options);
     this.name = "ServiceError";
     this.status = status;
     this.problem = problem;
+    this.isFinal = isFinal;
   }
 }
 
@@ -102,7 +106,7 @@ export class Client {
         if (call) await this.#send(call);
         this.#storage.removeItem(place);
       } catch (error) {
-        if (isFinal(error)) this.#storage.removeItem(place);
+        if (error.isFinal) this.#storage.removeItem(place);
         else if (error.status === 0) break;
       }
     }
@@ -134,7 +138,7 @@ export class Client {
       this.#storage?.removeItem(place);
       return result;
     } catch (error) {
-      if (isFinal(error)) this.#storage?.removeItem(place);
+      if (error.isFinal) this.#storage?.removeItem(place);
       throw error;
     }
   }
@@ -145,7 +149,7 @@ export class Client {
       const { status, text, failure, retryAfter } = await this.#fetch(call, headers);
       const answer = read(text);
       if (status >= 200 && status < 300) {
-        if (answer) return answer;
+        if (answer?.decision ?? answer?.decisions ?? answer?.results) return answer;
         throw new ServiceError(status, `the answer to ${asked} is not dynabandit's: ${text.slice(0, 200)}`);
       }
       const tries = `in ${attempt} tries`;
@@ -156,7 +160,8 @@ export class Client {
       }
       if (status !== 0 && (isLast || !RETRIED.includes(status))) {
         const problem = answer?.problem ?? text.slice(0, 200);
-        throw new ServiceError(status, RETRIED.includes(status) ? `${problem} (${tries})` : problem);
+        const isFinal = Boolean(answer?.problem) && status < 500 && !NOT_FINAL.includes(status);
+        throw new ServiceError(status, RETRIED.includes(status) ? `${problem} (${tries})` : problem, { isFinal });
       }
       const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)) * (1 + Math.random());
       await this.#pause(Math.max(pause, Math.min(retryAfter, this.#timeout)));
@@ -191,11 +196,6 @@ export class Client {
       this.#pauses.add(end);
     });
   }
-}
-
-/** Whether a call was refused for good. */
-function isFinal(error) {
-  return error.status >= 400 && error.status < 500 && !NOT_FINAL.includes(error.status);
 }
 
 function baseUrl(url) {
