@@ -22,7 +22,7 @@ from dynabandit.client import Client
 from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, running, talking, wait_for
+from service.harness import ARMS, Running, running, status_of, talking, wait_for
 from service.test_client import LosingRelay
 
 FOLDER = Path(str(files("dynabandit.service.web"))) / "javascript_client"
@@ -334,6 +334,40 @@ def test_stored_rewards_are_sent_when_the_service_is_back_and_count_once(server:
         )
         assert result == [[0, 0], [2, 2], 0, 1]
         assert [event.reward for event in python.events("b", kind="reward")] == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.promise(262)
+def test_clients_with_other_keys_leave_rewards_that_they_may_not_send(store: "Store") -> None:
+    (other, other_row), (newer, newer_row) = new_key("page", namespace="other"), new_key("page")
+    store.server.service.store.add_key(other_row)
+    store.server.service.store.add_key(newer_row)
+    store.admin.create("shop/b", ARMS)
+    made = [one.decision for one in store.admin.decide_many("shop/b", 2)]
+    with talking(store.server.url, newer) as (python, _):
+        wait_for(lambda: status_of(python.reward, "nobody", 1) == 404)
+    result = run_node(
+        """
+        const storage = new MemoryStorage();
+        const { fetch } = globalThis;
+        globalThis.fetch = () => Promise.reject(new TypeError("fetch failed"));
+        const client = new Client(url, { storage, key, tries: 1 });
+        await client.reward(ids[0], 1).catch(() => {});
+        await client.reward("nobody", 1).catch(() => {});
+        globalThis.fetch = fetch;
+        const left = [];
+        left.push(await new Client(url, { storage, key: other }).flush());
+        left.push(await new Client(url, { storage, key: newer }).flush());
+        left.push(await new Client(url, { storage, key }).flush());
+        storage.setItem(`dynabandit ${url} earlier`, JSON.stringify(
+          { method: "PUT", path: `/v1/decisions/${ids[1]}/reward`, body: '{"reward": 0}' }));
+        left.push(await new Client(url, { storage, key }).flush());
+        console.log(JSON.stringify(left));
+        """,
+        url=store.server.url, key=store.key, other=other, newer=newer, ids=made,
+    )  # fmt: skip
+    assert result == [2, 1, 0, 0], "another namespace, another key of the same one, the same key; an earlier release"
+    assert [event.reward for event in store.admin.events("shop/b", kind="reward")] == [1.0, 0.0]
+    store.admin.delete("shop/b", erase=True)
 
 
 @pytest.mark.parametrize("answer", ["<html>", "{}", "true"])

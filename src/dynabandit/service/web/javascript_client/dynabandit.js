@@ -1,6 +1,6 @@
 // A client of dynabandit's decision service, for browsers and for Node 18 or newer. It needs no other package.
 // Every call is sent again if no answer came or the service was busy. That is safe: a decision carries a key that gives
-// the same decision again, and a reward counts once however often it is sent.
+// the same decision again, and a reward counts once however often it is sent. dynabandit.d.ts explains all methods.
 
 const RETRIED = [408, 429, 502, 503, 504];
 const NOT_FINAL = [401, 403, ...RETRIED]; // with another key or later, the same call may succeed
@@ -8,10 +8,6 @@ const FIRST_PAUSE = 0.05; // seconds; doubled at each try, plus up to as much ag
 const LONGEST_PAUSE = 2;
 const KEEPALIVE_BYTES = 16_000; // browsers allow 64 KiB for all calls that may outlive their page
 
-/**
- * A call that failed. `status` is the status of the answer, or 0 if none came; `problem` says why; `isFinal` says that
- * the service, not something before it, refused the call for good.
- */
 export class ServiceError extends Error {
   constructor(status, problem, { isFinal = false, ...options } = {}) {
     super(status ? `${status}: ${problem}` : problem, options);
@@ -22,11 +18,6 @@ export class ServiceError extends Error {
   }
 }
 
-/**
- * A client of the service at `url`. Options: `key`, an API key; `timeout`, the seconds to wait for an answer; `tries`,
- * how often a call is tried; `storage`, where rewards and metrics are kept until the service has them, in browsers
- * `localStorage` unless it is null.
- */
 export class Client {
   #url;
   #headers;
@@ -34,6 +25,7 @@ export class Client {
   #tries;
   #storage;
   #prefix;
+  #keyId;
   #pauses = new Set();
   #flushing = null;
   #hurry = () => this.#pauses.forEach((end) => end());
@@ -50,18 +42,17 @@ export class Client {
     this.#tries = tries;
     this.#storage = storage;
     this.#prefix = `dynabandit ${this.#url} `;
+    this.#keyId = /^dyna_(\w+?)_/.exec(key)?.[1]; // not secret
     globalThis.addEventListener?.("pagehide", this.#hurry);
     globalThis.addEventListener?.("online", this.#flushLater);
     this.#flushLater();
   }
 
-  /** Make a decision, if wanted in a `context`, for a `unit`, `among` some arms, with a ranking of `rank` arms. */
   async decide(name, { context, unit, among, rank, key } = {}) {
     const [decision] = await this.#decide(name, { context, unit, among, rank }, key);
     return decision;
   }
 
-  /** Make several decisions in the same context. */
   decideMany(name, count, { context, key } = {}) {
     return this.#decide(name, { count, context }, key);
   }
@@ -71,12 +62,10 @@ export class Client {
     return (await this.#send(call, { "Idempotency-Key": key })).decisions;
   }
 
-  /** Send the reward of a decision: `name` is its bandit, for load balancers; `arm` the arm of its ranking taken. */
   async reward(decision, reward, { name, arm } = {}) {
-    return this.#deliver("PUT", ofDecision(name, decision, "reward"), { reward: finite("reward", reward), arm });
+    return this.#keepAndSend("PUT", ofDecision(name, decision, "reward"), { reward: finite("reward", reward), arm });
   }
 
-  /** Send several rewards, `{ decision, reward, arm }` each; returns the status of each one. */
   async rewardMany(rewards, { name } = {}) {
     const path = name === undefined ? "/v1/rewards" : bandit(name, "rewards");
     const given = Array.from(rewards, (one) => ({
@@ -84,61 +73,65 @@ export class Client {
       reward: finite("reward", one.reward),
       arm: one.arm,
     }));
-    return (await this.#deliver("POST", path, { rewards: given })).results;
+    return (await this.#keepAndSend("POST", path, { rewards: given })).results;
   }
 
-  /** Send metrics of a decision, for which its bandit has guardrails, such as `{ latency: 0.3 }`. */
   async metrics(decision, metrics, { name } = {}) {
     const values = Object.entries(metrics).map(([metric, value]) => [metric, finite(metric, value)]);
-    return this.#deliver("PUT", ofDecision(name, decision, "metrics"), { metrics: Object.fromEntries(values) });
+    return this.#keepAndSend("PUT", ofDecision(name, decision, "metrics"), { metrics: Object.fromEntries(values) });
   }
 
-  /** Send again what is stored, because the service could not be reached; returns how much is left. */
   async flush() {
     this.#flushing ??= this.#flush().finally(() => (this.#flushing = null));
     return this.#flushing;
   }
 
   async #flush() {
-    for (const place of this.#stored()) {
-      const call = read(this.#storage.getItem(place));
+    for (const call of this.#stored()) {
       try {
-        if (call) await this.#send(call);
-        this.#storage.removeItem(place);
+        await this.#deliver(call);
       } catch (error) {
-        if (error.isFinal) this.#storage.removeItem(place);
-        else if (error.status === 0) break;
+        if (error.status === 0) break;
       }
     }
     return this.#stored().length;
   }
 
+  /** The stored calls; `isForeign` says that a client with another key made it. Damaged ones are removed. */
   #stored() {
-    const places = Array.from({ length: this.#storage?.length ?? 0 }, (_, index) => this.#storage.key(index));
-    return places.filter((place) => place.startsWith(this.#prefix));
+    const storage = this.#storage;
+    const places = Array.from({ length: storage?.length ?? 0 }, (_, index) => storage.key(index));
+    const calls = places
+      .filter((place) => place.startsWith(this.#prefix))
+      .map((place) => ({ key: this.#keyId, ...read(storage.getItem(place)), place }));
+    calls.filter((call) => !call.body).forEach((call) => storage.removeItem(call.place));
+    return calls.filter((call) => call.body).map((call) => ({ ...call, isForeign: call.key !== this.#keyId }));
   }
 
-  /** End the client: it no longer listens to events of its page. */
   close() {
     globalThis.removeEventListener?.("pagehide", this.#hurry);
     globalThis.removeEventListener?.("online", this.#flushLater);
   }
 
-  /** Store a call, send it, and forget it once it is counted or refused for good. */
-  async #deliver(method, path, content) {
-    const call = { method, path, body: JSON.stringify(content) };
+  #keepAndSend(method, path, content) {
+    const call = { method, path, body: JSON.stringify(content), key: this.#keyId };
     const place = this.#prefix + randomToken();
     try {
       this.#storage?.setItem(place, JSON.stringify(call));
     } catch {
       // the storage is full: the call is sent all the same
     }
+    return this.#deliver({ ...call, place });
+  }
+
+  /** Send a stored call, and forget it once it is counted or refused for good. */
+  async #deliver(call) {
     try {
-      const result = await this.#send(call);
-      this.#storage?.removeItem(place);
-      return result;
+      const answer = await this.#send(call);
+      this.#storage?.removeItem(call.place);
+      return answer;
     } catch (error) {
-      if (error.isFinal) this.#storage?.removeItem(place);
+      if (error.isFinal) this.#storage?.removeItem(call.place);
       throw error;
     }
   }
@@ -160,8 +153,9 @@ export class Client {
       }
       if (status !== 0 && (isLast || !RETRIED.includes(status))) {
         const problem = answer?.problem ?? text.slice(0, 200);
-        const isFinal = Boolean(answer?.problem) && status < 500 && !NOT_FINAL.includes(status);
-        throw new ServiceError(status, RETRIED.includes(status) ? `${problem} (${tries})` : problem, { isFinal });
+        throw new ServiceError(status, RETRIED.includes(status) ? `${problem} (${tries})` : problem, {
+          isFinal: Boolean(answer?.problem) && isFinal(status, call),
+        });
       }
       const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)) * (1 + Math.random());
       await this.#pause(Math.max(pause, Math.min(retryAfter, this.#timeout)));
@@ -196,6 +190,11 @@ export class Client {
       this.#pauses.add(end);
     });
   }
+}
+
+/** Whether a status of the service is its last word. A key may not know the decisions of another one. */
+function isFinal(status, { isForeign }) {
+  return status < 500 && !NOT_FINAL.includes(status) && !(status === 404 && isForeign);
 }
 
 function baseUrl(url) {
