@@ -337,6 +337,33 @@ def test_stored_rewards_are_sent_when_the_service_is_back_and_count_once(server:
 
 
 @pytest.mark.promise(262)
+def test_of_several_rewards_those_are_kept_that_may_still_be_counted() -> None:
+    sent, statuses, stored = run_node(
+        """
+        const sent = [];
+        let statuses = [200, 500, 409, 503];
+        globalThis.fetch = async (_, { body }) => {
+          const { rewards } = JSON.parse(body);
+          sent.push(rewards.map((one) => one.decision));
+          return Response.json({ results: rewards.map(({ decision }, at) => ({ decision, status: statuses[at] })) });
+        };
+        const storage = new MemoryStorage();
+        const client = new Client(url, { storage });
+        const results = await client.rewardMany(["a", "b", "c", "d"].map((decision) => ({ decision, reward: 1 })));
+        const stored = [storage.length];
+        statuses = [500, 200];
+        stored.push(await client.flush());
+        statuses = [404];
+        stored.push(await client.flush());
+        console.log(JSON.stringify([sent, results.map((one) => one.status), stored]));
+        """,
+        url="http://127.0.0.1:9",
+    )
+    assert sent == [["a", "b", "c", "d"], ["b", "d"], ["b"]]
+    assert (statuses, stored) == ([200, 500, 409, 503], [1, 1, 0])
+
+
+@pytest.mark.promise(262)
 def test_clients_with_other_keys_leave_rewards_that_they_may_not_send(store: "Store") -> None:
     (other, other_row), (newer, newer_row) = new_key("page", namespace="other"), new_key("page")
     store.server.service.store.add_key(other_row)

@@ -114,21 +114,28 @@ export class Client {
   }
 
   #keepAndSend(method, path, content) {
-    const call = { method, path, body: JSON.stringify(content), key: this.#keyId };
     const place = this.#prefix + randomToken();
+    const call = { method, path, body: JSON.stringify(content), key: this.#keyId, place };
+    this.#store(call);
+    return this.#deliver(call);
+  }
+
+  #store(call) {
     try {
-      this.#storage?.setItem(place, JSON.stringify(call));
+      this.#storage?.setItem(call.place, JSON.stringify(call));
     } catch {
       // the storage is full: the call is sent all the same
     }
-    return this.#deliver({ ...call, place });
   }
 
-  /** Send a stored call, and forget it once it is counted or refused for good. */
+  /** Send a stored call, and forget what of it is counted or refused for good. */
   async #deliver(call) {
     try {
       const answer = await this.#send(call);
-      this.#storage?.removeItem(call.place);
+      const isOpen = (_, index) => !isFinal(answer.results[index].status, call);
+      const left = answer.results ? JSON.parse(call.body).rewards.filter(isOpen) : [];
+      if (left.length) this.#store({ ...call, body: JSON.stringify({ rewards: left }) });
+      else this.#storage?.removeItem(call.place);
       return answer;
     } catch (error) {
       if (error.isFinal) this.#storage?.removeItem(call.place);
