@@ -216,13 +216,13 @@ class Scripted(BaseHTTPRequestHandler):
 
     refusal = '{"problem": "not now"}'
     statuses: list[int | None]
-    attempts: list[float]
+    attempts: list[str]  # their paths
     release: threading.Event
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         status = self.statuses[min(len(self.attempts), len(self.statuses) - 1)]
-        self.attempts.append(0.0)
+        self.attempts.append(self.path)
         if status == -1:
             self.release.wait(60)
         if status is None or status == -1:
@@ -334,6 +334,51 @@ def test_stored_rewards_are_sent_when_the_service_is_back_and_count_once(server:
         )
         assert result == [[0, 0], [2, 2], 0, 1]
         assert [event.reward for event in python.events("b", kind="reward")] == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.promise(262)
+def test_stored_rewards_wait_behind_one_that_fails_and_are_not_kept_for_ever(scripted: Any) -> None:
+    url, script = scripted(401)
+    result = run_node(
+        """
+        const storage = new MemoryStorage();
+        const put = (name, time, key) => storage.setItem(`dynabandit ${url} ${name}`, JSON.stringify(
+          { method: "PUT", path: `/v1/decisions/${name}/reward`, body: '{"reward": 1}', time, key }));
+        const days = 24 * 3600_000;
+        const now = Date.now();
+        put("old", now - 31 * days);
+        put("late", now - 29 * days);
+        for (let at = 0; at < 1000; at++) put(`d${at}`, now - at);
+        const client = new Client(url, { storage, key: "dyna_0123_secret" });
+        const left = [await client.flush()];
+        const has = (name) => storage.getItem(`dynabandit ${url} ${name}`) !== null;
+        const kept = ["old", "late", "d999", "d998", "d0"].map(has);
+        await client.reward("another", 1).catch(() => {});
+        left.push(storage.length, has("d999"));
+        console.log(JSON.stringify([kept, left]));
+        """,
+        url=url,
+    )
+    assert result == [[False, False, True, True, True], [1000, 1000, False]]
+    assert len(script.attempts) == 2, "of all stored rewards one was sent, and then the new one"
+
+
+@pytest.mark.promise(262)
+def test_rewards_of_another_key_come_last(scripted: Any) -> None:
+    url, script = scripted(200, 404, 200)
+    assert run_node(
+        """
+        const storage = new MemoryStorage();
+        const body = '{"reward": 1}';
+        for (const [time, key] of [[1, "other"], [2, "0123"], [3, "other"]]) {
+          storage.setItem(`dynabandit ${url} ${time}`, JSON.stringify(
+            { method: "PUT", path: `/v1/decisions/${time}/reward`, body, time: Date.now() + time, key }));
+        }
+        console.log(await new Client(url, { storage, key: "dyna_0123_secret" }).flush());
+        """,
+        url=url,
+    ) == 2  # fmt: skip
+    assert script.attempts == ["/v1/decisions/2/reward", "/v1/decisions/1/reward"]
 
 
 @pytest.mark.promise(262)

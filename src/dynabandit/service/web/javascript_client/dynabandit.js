@@ -1,4 +1,4 @@
-// A client of dynabandit's decision service, for browsers and for Node 18 or newer. It needs no other package.
+// A client of dynabandit's decision service, for browsers and for Node 18 or newer.
 // Every call is sent again if no answer came or the service was busy. That is safe: a decision carries a key that gives
 // the same decision again, and a reward counts once however often it is sent. dynabandit.d.ts explains all methods.
 
@@ -6,6 +6,8 @@ const RETRIED = [408, 429, 502, 503, 504];
 const NOT_FINAL = [401, 403, ...RETRIED]; // with another key or later, the same call may succeed
 const FIRST_PAUSE = 0.05; // seconds; doubled at each try, plus up to as much again at random
 const LONGEST_PAUSE = 2;
+const MOST_STORED = 1000; // calls
+const LONGEST_STORED = 30 * 24 * 3600_000; // milliseconds
 const KEEPALIVE_BYTES = 16_000; // browsers allow 64 KiB for all calls that may outlive their page
 
 export class ServiceError extends Error {
@@ -87,25 +89,29 @@ export class Client {
   }
 
   async #flush() {
-    for (const call of this.#stored()) {
+    for (const call of this.#stored().sort((a, b) => a.isForeign - b.isForeign)) {
       try {
         await this.#deliver(call);
       } catch (error) {
-        if (error.status === 0) break;
+        if (!error.isFinal) break; // the next call would fail, too
       }
     }
     return this.#stored().length;
   }
 
-  /** The stored calls; `isForeign` says that a client with another key made it. Damaged ones are removed. */
+  /** The stored calls, the oldest first; those of clients with another key are foreign. */
   #stored() {
     const storage = this.#storage;
     const places = Array.from({ length: storage?.length ?? 0 }, (_, index) => storage.key(index));
     const calls = places
       .filter((place) => place.startsWith(this.#prefix))
-      .map((place) => ({ key: this.#keyId, ...read(storage.getItem(place)), place }));
-    calls.filter((call) => !call.body).forEach((call) => storage.removeItem(call.place));
-    return calls.filter((call) => call.body).map((call) => ({ ...call, isForeign: call.key !== this.#keyId }));
+      .map((place) => ({ key: this.#keyId, time: Date.now(), ...read(storage.getItem(place)), place }))
+      .map((call) => ({ ...call, isForeign: call.key !== this.#keyId }))
+      .sort((a, b) => a.time - b.time);
+    const isKept = ({ body, time }, index) =>
+      body && time > Date.now() - LONGEST_STORED && index >= calls.length - MOST_STORED;
+    calls.forEach((call, index) => isKept(call, index) || storage.removeItem(call.place));
+    return calls.filter(isKept);
   }
 
   close() {
@@ -115,8 +121,9 @@ export class Client {
 
   #keepAndSend(method, path, content) {
     const place = this.#prefix + randomToken();
-    const call = { method, path, body: JSON.stringify(content), key: this.#keyId, place };
+    const call = { method, path, body: JSON.stringify(content), key: this.#keyId, time: Date.now(), place };
     this.#store(call);
+    this.#stored(); // removes the oldest one if there are too many
     return this.#deliver(call);
   }
 
