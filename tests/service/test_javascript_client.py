@@ -75,7 +75,7 @@ def test_the_package_has_the_version_of_the_library() -> None:
 
 
 def test_the_types_declare_every_method() -> None:
-    implemented = set(re.findall(r"^  (?:async )?([a-z]\w+)\(", SCRIPT, re.MULTILINE)) - {"constructor"}
+    implemented = set(re.findall(r"^  (?:async )?([a-z]\w+)\(.*\) {$", SCRIPT, re.MULTILINE)) - {"constructor"}
     declared = set(re.findall(r"^  ([a-z]\w+)\(", TYPES.partition("export class Client")[2], re.MULTILINE))
     assert declared == implemented | {"constructor"}
 
@@ -468,11 +468,17 @@ def test_something_that_is_not_the_service_is_an_error(answer: str) -> None:
         ('await new Client(url).reward("d", NaN)', "reward must be a number, got NaN"),
         ('await new Client(url).reward("d", "1")', "reward must be a number, got 1"),
         ('await new Client(url).metrics("d", { latency: null })', "latency must be a number, got null"),
+        ("await new Client(url).decide()", "name must be the name of a bandit, got undefined"),
+        ('await new Client(url).decideMany("", 2)', "name must be the name of a bandit, got "),
+        ('await new Client(url).reward("d", 1, { name: null })', "name must be the name of a bandit, got null"),
+        ('new Client(url, { key: "dyna_\u2026" })', "key must have 1 to 255 printable ASCII characters"),
+        ('new Client(url, { key: "dyna_1\\n_2" })', "key must have 1 to 255 printable ASCII characters"),
+        ('await new Client(url).decide("b", { key: "\u00fc" })', "key must have 1 to 255 printable ASCII characters"),
         ("await new Client(url).reward({}, 1)", "decision must be the id of a decision, its field `decision`"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_is_sent(code: str, message: str) -> None:
-    program = f"try {{ {code} }} catch (error) {{ console.log(JSON.stringify([error.name, error.message])) }}"
+    program = f"globalThis.fetch = () => process.exit(1); try {{ {code} }} catch (error) {{ console.log(JSON.stringify([error.name, error.message])) }}"
     assert run_node(program, url="http://127.0.0.1:9") == ["TypeError", message]
 
 
@@ -505,7 +511,8 @@ class Store:
         """Return code that makes a client in a page, loaded from the service."""
         return f"""async () => {{
           const {{ Client, ServiceError }} = await import("{self.server.url}/client/dynabandit.js");
-          const connect = (options) => new Client("{self.server.url}", {{ key: "{self.key}", ...options }});
+          const key = "{self.key}";
+          const connect = (options) => new Client("{self.server.url}", {{ key, ...options }});
           {code}
         }}"""
 
@@ -544,7 +551,7 @@ def test_a_page_of_another_origin_decides_and_rewards(bandit: Store, open_page: 
     visit = open_page(bandit.page)
     found = visit.page.evaluate(
         bandit.script("""
-          const client = connect();
+          const client = connect({ key: `${key}\\n` }); // as a file ends, which `fetch` accepts
           const decision = await client.decide("b");
           await client.reward(decision.decision, 1);
           const problem = await client.decide("nobody").catch((error) => error.message);
