@@ -245,7 +245,7 @@ def verify(store: StoreOption = DEFAULT_STORE, plugin: PluginOption = None) -> N
             if one.local or one.local_taken:
                 said += f", {one.local} local decisions"
             if one.local_taken:
-                said += f" and {one.local_taken} whose states are not in the log"
+                said += f" and {one.local_taken} taken from the log"
             print(said)
         else:
             print(f"DIFFERS  {one.problem}")
