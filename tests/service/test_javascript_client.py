@@ -478,7 +478,8 @@ def test_something_that_is_not_the_service_is_an_error(answer: str) -> None:
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_is_sent(code: str, message: str) -> None:
-    program = f"globalThis.fetch = () => process.exit(1); try {{ {code} }} catch (error) {{ console.log(JSON.stringify([error.name, error.message])) }}"
+    program = f"try {{ {code} }} catch (error) {{ console.log(JSON.stringify([error.name, error.message])) }}"
+    program = f"globalThis.fetch = () => process.exit(1); {program}"
     assert run_node(program, url="http://127.0.0.1:9") == ["TypeError", message]
 
 
