@@ -65,7 +65,7 @@ function showSummary() {
   setText("summary", leader
     ? `“${leader.arm}” has ${percent(leader.recent_share)} of the ${lastDecisions()}. ` +
       (data.rate === null ? "No reward has been learned yet." : verdict[comparison()])
-    : `No decisions yet. Request one with POST ${url("v1", "bandits", name, "decisions")}.`);
+    : `No decisions yet. Request one with POST ${url("v1", "bandits", name, "decisions")}; “Code” shows how.`);
   const change = data.recent_change;
   setText("recent-change", change ? `Change detected: the mean reward of “${change.arm}” went from ${percent(change.before)} to ` +
     `${percent(change.after)} at about decision ${count(change.since)}.` : "");
@@ -193,6 +193,7 @@ function show(newData) {
   }
   if (data === null) followDeciders(name);
   data = newData;
+  byId("code-button").disabled = false; // the code depends on the features
   showTiles();
   showSummary();
   showLegend();
@@ -209,7 +210,9 @@ function show(newData) {
 
 function showState(state) {
   showConnection(state);
-  if (state.status === 404) setText("missing", "There is no bandit with this name.");
+  const isUnknown = state.status === 404; // without keys, the service answers with another page at once
+  byId("unknown").hidden = !isUnknown;
+  byId("bandit").hidden = isUnknown;
 }
 
 let following = new AbortController();
