@@ -435,6 +435,7 @@ def test_a_change_of_policy_learns_rewards_as_they_arrived(name: str, monkeypatc
         assert restored.reward_columns(some, latest) == saved.reward_columns(some, latest)
         latest = max(latest, *(one[2] for one in some))
         assert restored.state_hash() == saved.state_hash()
+    assert saved._models is not None
     assert np.array_equal(saved._models, bandit._models)
 
 
