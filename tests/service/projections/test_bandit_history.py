@@ -198,6 +198,22 @@ def test_recent_numbers_are_those_of_the_last_n_decisions(dice: np.random.Genera
     assert {arm["arm"]: arm["propensity"] for arm in data["arms"]} == pytest.approx(known, abs=1e-4)
 
 
+def test_the_sparkline_shows_the_reward_rate_of_all_decisions(dice: np.random.Generator) -> None:
+    log = Log(policy="uniform")
+    assert overview_entry(log.history(), 0)["sparkline"] == {"decisions": 0, "points": []}
+    log.play([0.0] * 3, 1_000, dice)
+    log.play([1.0] * 3, 1_000, dice)
+    history = log.history()
+    found = overview_entry(history, 0)["sparkline"]
+    assert found["decisions"] == 2_000
+    places = [place for place, _ in found["points"]]
+    assert len(places) == 60
+    assert (places[0], places[-1]) == (history.series().step[0] / 2_000, 1.0)
+    assert np.diff(places) == pytest.approx(1 / 60, abs=0.01)
+    for place, rate in found["points"]:
+        assert rate == (0.0 if place <= 0.5 else pytest.approx(1.0) if place > 0.54 else rate)
+
+
 def test_arms_that_can_be_chosen_have_a_probability_of_being_best(dice: np.random.Generator) -> None:
     log = Log(policy="ts")
     log.play([0.2, 0.5, 0.3], 150, dice)

@@ -1,15 +1,18 @@
 """Charts, marks and texts of the live pages, their accessibility, and their pictures for the documentation."""
 
+import json
 import re
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
 from axe import serious
 from browser import DESKTOP, PHONE, OpenPage
 from dynabandit.client import Client
+from dynabandit.service.projections import log_follower
 from dynabandit.service.stores import open_store
 from service.harness import Running, running, talking
 from service.web.demo_shop import fill
@@ -53,6 +56,14 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         with talking(server.url, tries=6) as (client, _):
             fill(client, steps=6_000 if MAKES_PICTURES else 3_000)
         yield server
+
+
+def entries(server: Running) -> list[dict[str, Any]]:
+    """Return what the overview shows of each bandit."""
+    with httpx.stream("GET", f"{server.url}/pages/bandits") as answer:
+        data = next(line for line in answer.iter_lines() if line.startswith("data: "))
+    found: list[dict[str, Any]] = json.loads(data.removeprefix("data: "))["bandits"]
+    return found
 
 
 def test_charts_are_drawn_under_the_security_policy_in_both_colour_schemes(site: Running, open_page: OpenPage) -> None:
@@ -133,8 +144,55 @@ def test_the_overview_works_with_the_keyboard_alone(shop: Running, open_page: Op
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="New bandit")).to_be_focused()
     page.keyboard.press("Tab")
+    page.keyboard.type("BUTTON")
+    expect(page.locator("article h2")).to_have_text(["Checkout button"])
+    expect(page.get_by_role("status").filter(has_text="1 found")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Sort by")).to_be_focused()
+    page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Checkout button")
+    page.go_back()
+    expect(page.get_by_label("Search", exact=True)).to_have_value("BUTTON")
+    expect(page.locator("article h2")).to_have_text(["Checkout button"])
+
+
+def test_the_overview_is_sorted_and_the_search_finds_bandits_that_are_not_listed(
+    shop: Running, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visit = open_page(shop.url)
+    page = visit.page
+    names = page.locator("article h2")
+    by_name = ["Checkout button", "Home banner", "Mail subject", "Search order"]
+    expect(names).to_have_text(by_name)
+    expect(page.locator("article").nth(1)).to_contain_text("reward rate over all 3,000 decisions")
+    page.get_by_label("Sort by").select_option("decisions")
+    expect(names).to_have_text(["Home banner", "Checkout button", "Mail subject", "Search order"])
+    page.get_by_label("Sort by").select_option("reward rate")
+    rates = {one["name"]: one["rate"] or -1.0 for one in entries(shop)}
+    expect(names).to_have_text(sorted(by_name, key=lambda name: -rates[name]))
+    page.get_by_label("Sort by").select_option("latest activity")
+    minutes = {one["name"]: -(one["wall"] // 60) for one in entries(shop)}
+    expect(names).to_have_text(sorted(by_name, key=lambda name: (minutes[name], name)))
+    assert page.url.endswith("/?sort=activity")
+
+    monkeypatch.setattr(log_follower, "MAX_BANDITS", 2)
+    page = open_page(f"{shop.url}/?sort=decisions").page
+    names = page.locator("article h2")
+    expect(names).to_have_text(["Home banner", "Checkout button"])
+    expect(page.locator("#more")).to_be_visible()
+    page.get_by_label("Search", exact=True).fill("search")
+    expect(names).to_have_text(["Search order"])
+    expect(page.locator("#more")).to_be_hidden()
+    page.reload()
+    expect(names).to_have_text(["Search order"])
+    page.get_by_label("Search", exact=True).fill("nothing like it")
+    expect(page.locator("#found")).to_have_text("No bandit has such a name.")
+    expect(page.locator("#empty")).to_be_hidden()
+    assert serious(page) == []
+    page.get_by_label("Search", exact=True).fill("")
+    expect(names).to_have_text(["Home banner", "Checkout button"])
+    assert visit.errors == []
 
 
 def test_interventions_are_marked_and_listed_on_an_open_page(

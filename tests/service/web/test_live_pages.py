@@ -329,8 +329,14 @@ def test_a_policy_is_previewed_and_changed_the_log_exported_and_the_bandit_delet
     expect(page.locator("#all")).to_have_attribute("aria-busy", "false")
     expect(page.get_by_role("link", name="changing", exact=True)).to_have_count(0)
     assert [error for error in visit.errors if "422" not in error] == []
-    page.goto(bandit_url(site, "changing"))
-    expect(page.locator("#missing")).to_have_text("There is no bandit with this name.")
+    client.create("Changing/2", arms=ARMS, seed=1)
+    answer = page.goto(bandit_url(site, "changing"))
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no bandit “changing”")
+    assert serious(page) == []
+    page.get_by_role("link", name="Changing/2").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Changing/2")
 
 
 def test_the_page_reports_a_lost_connection_and_continues_when_the_service_is_back(
@@ -361,6 +367,8 @@ def test_with_keys_the_page_asks_for_one_and_shows_what_its_role_permits(
         client.create("secret", arms=ARMS, seed=1)
         client.decide_many("secret", 10)
         assert "secret" not in http.get("/", headers={"Authorization": ""}).text
+        pages = [http.get(f"/bandits/{name}", headers={"Authorization": ""}).text for name in ("secret", "unknown")]
+        assert pages[0].replace("secret", "unknown") == pages[1]
         for path in ("/pages/bandits", "/pages/bandit?name=secret", "/pages/policies", "/pages/who"):
             assert http.get(path, headers={"Authorization": ""}).status_code == 401
     visit = open_page(server.url, size=PHONE)
@@ -381,9 +389,17 @@ def test_with_keys_the_page_asks_for_one_and_shows_what_its_role_permits(
     page.get_by_label("API key", exact=True).fill(keys["admin"])
     page.get_by_role("button", name="Use this key").click()
     expect(page.get_by_role("button", name="Pause red")).to_be_visible()
+    expect(page.locator("#unknown")).to_be_hidden()
+    answer = page.goto(bandit_url(server, "unknown"))
+    assert answer is not None
+    assert answer.status == 200, "without a key nobody learns which bandits exist"
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no bandit “unknown”")
+    expect(page.locator("#bandit")).to_be_hidden()
+    page.goto(bandit_url(server, "secret"))
+    expect(page.get_by_role("button", name="Pause red")).to_be_visible()
     store = server.store.reader()
     store.revoke_key(keys["admin"].split("_")[1], 1.0)
     store.close()
     expect(page.get_by_role("dialog")).to_contain_text("This key is not valid.")
     assert all("dyna_" not in request for request in visit.requests), "a key is never part of an address"
-    assert [error for error in visit.errors if "401" not in error] == []
+    assert [error for error in visit.errors if "401" not in error and "404" not in error] == []

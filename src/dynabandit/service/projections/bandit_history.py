@@ -305,6 +305,11 @@ class BanditHistory:
             per_arm[:, column] = self._point_plays[column], belief.mean, belief.effective_size, forgetting, expected
         return whole, per_arm
 
+    @property
+    def charted(self) -> int:
+        """How many decisions the chart points cover: all, unless old ones were removed by a compaction."""
+        return len(self.points.whole) * self.points.width + self._point_steps
+
     def series(self) -> Series:
         """Return all chart points, the incomplete last one included."""
         return self.points.series(*self._current_point()) if self.steps else self.points.empty_series()

@@ -41,7 +41,8 @@ def overview_entry(history: BanditHistory, last_sequence: int) -> dict[str, Any]
         "leader_share": None if leader is None else _round(plays[leader] / plays.sum()),
         "forgetting": _round(_lowest_forgetting(history)),
         "change": _recent_change(history),
-        "sparkline": [_round(rate) for rate in _rates(series)[-SPARKLINE_POINTS:]],
+        "wall": history.wall,
+        "sparkline": _sparkline(history, series),
     }
 
 
@@ -194,6 +195,20 @@ def _rates(series: Series) -> list[float | None]:
     span = _smoothing_span(series)
     counts, totals = _increase(series.rewards, span), _increase(series.total, span)
     return [float(total / count) if count > 0 else None for count, total in zip(counts, totals, strict=True)]
+
+
+def _sparkline(history: BanditHistory, series: Series) -> dict[str, Any]:
+    """Return the reward rate at points from the first to the last decision of the charts, and how many these are.
+
+    The place of a point is a fraction of these decisions.
+    """
+    rates, charted = _rates(series), history.charted
+    if not rates:
+        return {"decisions": charted, "points": []}
+    points = np.unique(np.linspace(0, len(rates) - 1, SPARKLINE_POINTS).round().astype(int))
+    places = (series.step[points] - (history.steps - charted)) / charted
+    shown = [(_round(place), _round(rates[point])) for place, point in zip(places, points, strict=True)]
+    return {"decisions": charted, "points": shown}
 
 
 def _smoothing_span(series: Series) -> int:

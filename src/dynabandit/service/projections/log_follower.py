@@ -16,7 +16,7 @@ from dynabandit.service.errors import ReplayMismatchError, StoreError
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.live_page_data import bandit_page_data, compared_with, overview_entry
 from dynabandit.service.service import Service
-from dynabandit.service.stores import Store
+from dynabandit.service.stores import BanditRow, Store
 
 MAX_BANDITS = 200  # on the overview page
 BATCH_ROWS = 1_000  # rows per query
@@ -37,9 +37,10 @@ class PageData(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """The overview page of all bandits, or of those of a namespace."""
+    """The overview page of all bandits or of those of a namespace, if wanted only of names that contain a text."""
 
     namespace: str | None = None
+    search: str = ""
 
 
 class BanditPage(NamedTuple):
@@ -50,6 +51,19 @@ class BanditPage(NamedTuple):
 
 
 Page = BanditPage | Overview
+
+
+def _bandits_on(page: Overview, store: Store) -> list[BanditRow]:
+    """Return the first bandits by name of an overview page; upper and lower case are the same in a search."""
+    text, found, after = page.search.casefold(), list[BanditRow](), ""
+    size = BATCH_ROWS if text else MAX_BANDITS
+    while len(found) < MAX_BANDITS:
+        rows = store.bandits(after=after, limit=size, namespace=page.namespace)
+        found += [row for row in rows if text in legible(row.name).casefold()]
+        if len(rows) < size:
+            break
+        after = rows[-1].name
+    return found[:MAX_BANDITS]
 
 
 class LogFollower:
@@ -141,7 +155,7 @@ class LogFollower:
         of_bandits = [page for page in pages if isinstance(page, BanditPage)]
         overviews = {page for page in pages if isinstance(page, Overview)}
         listed_on = {
-            page: {row.number: row.name for row in store.bandits(limit=MAX_BANDITS, namespace=page.namespace)}
+            page: {row.number: row.name for row in _bandits_on(page, store)}
             for page in (overviews | {Overview()} if store.is_leader() else overviews)
         }
         listed = {number for bandits in listed_on.values() for number in bandits}

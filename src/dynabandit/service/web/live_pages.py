@@ -1,6 +1,8 @@
 """The live pages: the overview of all bandits, the page of one bandit, and the streams that keep them up to date."""
 
 import asyncio
+import contextlib
+import difflib
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -12,16 +14,19 @@ from starlette.routing import Route
 
 from dynabandit.catalogue import entries, fields_of
 from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, resolved
-from dynabandit.service.domain.names import in_namespace
-from dynabandit.service.errors import NotFoundError
+from dynabandit.service.domain.names import in_namespace, is_whole
+from dynabandit.service.errors import NotFoundError, StoreError
 from dynabandit.service.http.requests import checked_name, header, may_still_read, namespace_of
 from dynabandit.service.http.responses import LimitedStream, json_response
 from dynabandit.service.projections.log_follower import BanditPage, LogFollower, Overview, Page
 from dynabandit.service.service import Service
+from dynabandit.service.stores import Store
 from dynabandit.service.web.rendering import page, render
 
 POLL_SECONDS = 0.1
 KEEP_ALIVE_SECONDS = 2.0  # api.js takes the server for unreachable after a longer silence
+MAX_COMPARED_NAMES = 1_000
+MAX_SEARCH = 200  # characters, as in a name
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -52,6 +57,14 @@ def described(policies: Mapping[str, type[Policy]]) -> list[dict[str, Any]]:
     return found
 
 
+def similar_names(store: Store, name: str) -> list[str] | None:
+    """Return the names of bandits that are similar to a name, or None if there is a bandit with this name."""
+    if store.find(name) is not None:
+        return None
+    names = [row.name for row in store.bandits(limit=MAX_COMPARED_NAMES) if is_whole(row.name)]
+    return difflib.get_close_matches(name, names, n=5)
+
+
 def routes(service: Service, follower: LogFollower) -> list[Route]:
     """Return the routes of the live pages and of the data they fetch."""
 
@@ -59,7 +72,16 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         return render(service, "overview.html")
 
     async def bandit(service: Service, request: Request) -> Response:
-        return render(service, "bandit.html", name=checked_name(request.path_params["name"], "name"))
+        name = checked_name(request.path_params["name"], "name")
+        similar = None
+        # With keys the page is the same for every name: who has none may not learn which bandits exist. If the store is
+        # not available now, the page is shown and waits for it
+        if not service.needs_keys:
+            with contextlib.suppress(StoreError):
+                similar = await service.read(lambda store: similar_names(store, name))
+        if similar is None:
+            return render(service, "bandit.html", name=name, similar=[])
+        return render(service, "unknown_bandit.html", 404, name=name, similar=similar)
 
     async def catalogue(service: Service, request: Request) -> Response:
         with_features = {"policies": described(CONTEXTUAL_POLICIES), "recommended": resolved(AUTO, contextual=True)}
@@ -72,7 +94,8 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         return json_response({"role": "admin" if key is None else key.role, "namespace": namespace_of(request)})
 
     async def overview_stream(service: Service, request: Request) -> Response:
-        return _stream(service, request, follower, Overview(namespace_of(request)))
+        search = request.query_params.get("search", "")[:MAX_SEARCH]
+        return _stream(service, request, follower, Overview(namespace_of(request), search))
 
     async def bandit_stream(service: Service, request: Request) -> Response:
         name = checked_name(request.query_params.get("name", ""), "name")

@@ -39,11 +39,11 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def render(service: Service, template: str, **values: Any) -> Response:
+def render(service: Service, template: str, status: int = 200, **values: Any) -> Response:
     """Return a page. A page contains nothing that needs a key; its scripts fetch the data with the key."""
     text = _environment().get_template(template).render(needs_keys=service.needs_keys, **values)
     headers = {**SECURITY_HEADERS, "Cache-Control": "no-cache"}
-    return Response(text, headers=headers, media_type="text/html; charset=utf-8")
+    return Response(text, status, headers, media_type="text/html; charset=utf-8")
 
 
 def page(service: Service, path: str, handler: PageHandler, permission: str = "", method: str = "GET") -> Route:

@@ -209,7 +209,9 @@ function show(newData) {
 
 function showState(state) {
   showConnection(state);
-  if (state.status === 404) setText("missing", "There is no bandit with this name.");
+  const isUnknown = state.status === 404; // without keys, the service answers with another page at once
+  byId("unknown").hidden = !isUnknown;
+  byId("bandit").hidden = isUnknown;
 }
 
 let following = new AbortController();

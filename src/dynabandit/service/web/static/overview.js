@@ -1,29 +1,34 @@
 // The overview page: one card per bandit, and the form that creates a bandit
 import { call, follow, url } from "./api.js";
 import { showConnection } from "./connection.js";
-import { byId, copy, count, h, meanReward, percent } from "./dom.js";
+import { byId, clock, copy, count, h, meanReward, percent } from "./dom.js";
+import { arranged, onFilter, searched, showFound } from "./overview-list.js";
 import { onSubmit, open, parseObject, parseValue, PolicyFields, showProblem } from "./forms.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MANY_UNREAD = 2000; // events, from which a card says that the log is still being read
-const cards = new Map(); // bandit name -> { content, element }
+const cards = new Map(); // bandit name -> { name, data, content, element }
 
-/** A small chart of the reward rate over time. */
-function sparkline(values) {
+/** A small chart of the reward rate, from the first to the last decision; points are pairs of a place and a rate. */
+function sparkline(points) {
   const drawing = document.createElementNS(SVG, "svg");
   drawing.setAttribute("class", "sparkline");
   drawing.setAttribute("viewBox", "0 0 100 28");
   drawing.setAttribute("preserveAspectRatio", "none");
   drawing.setAttribute("aria-hidden", "true");
-  const known = values.map((value, i) => [i, value]).filter(([, value]) => value !== null);
+  const known = points.filter(([, rate]) => rate !== null);
   if (known.length > 1) {
-    const top = Math.max(...known.map(([, value]) => value)) || 1;
+    const top = Math.max(...known.map(([, rate]) => rate)) || 1;
     const path = document.createElementNS(SVG, "polyline");
-    path.setAttribute("points", known.map(([i, value]) =>
-      `${((100 * i) / (values.length - 1)).toFixed(2)},${(26 - (24 * value) / top).toFixed(2)}`).join(" "));
+    path.setAttribute("points", known.map(([place, rate]) => `${(100 * place).toFixed(2)},${(26 - (24 * rate) / top).toFixed(2)}`).join(" "));
     drawing.append(path);
   }
   return drawing;
+}
+
+/** What the small chart shows; old decisions may have been removed from the log. */
+function sparklineText({ bounded, decisions, sparkline: { decisions: shown } }) {
+  return `${bounded ? "reward rate" : "mean reward"} over ${shown === decisions ? "all" : "the last"} ${count(shown)} decisions`;
 }
 
 function fact(name, value) {
@@ -55,15 +60,16 @@ function card(one) {
     one.change && h("p", { class: "small warm-text" },
       `The mean reward of “${one.change.arm}” went from ${percent(one.change.before)} to ${percent(one.change.after)}.`),
     leaderBar(one),
-    one.decisions > 0 && h("p", { class: "soft small" }, one.bounded ? "reward rate over time" : "mean reward over time"),
-    one.decisions > 0 && sparkline(one.sparkline),
+    one.sparkline.decisions > 0 && h("p", { class: "soft small" }, sparklineText(one)),
+    one.sparkline.decisions > 0 && sparkline(one.sparkline.points),
     h("dl", { class: "facts" },
       fact("decisions", count(one.decisions)),
       fact(one.bounded ? "reward rate" : "mean reward", meanReward(one.rate, one.bounded)),
       one.decisions > 0 && fact(`last ${count(one.recent_decisions)} decisions`, meanReward(one.recent_rate, one.bounded)),
       fact("no reward yet", count(one.pending)),
       one.expired > 0 && fact("expired", count(one.expired)),
-      one.forgetting !== null && fact("memory", memory(one.forgetting))),
+      one.forgetting !== null && fact("memory", memory(one.forgetting)),
+      fact("latest activity", clock(one.wall))),
     behind && h("p", { class: "soft small" }, `Reading the log: ${percent(one.sequence / one.last_sequence, 0)}`));
 }
 
@@ -78,7 +84,7 @@ function updateCard(one) {
     before.element.replaceWith(element);
     if (focused) element.querySelector("a").focus();
   }
-  cards.set(one.name, { content, element });
+  cards.set(one.name, { name: one.name, data: one, content, element });
 }
 
 function unreadableCard(name) {
@@ -86,19 +92,52 @@ function unreadableCard(name) {
     h("p", { class: "notice bad" }, "The log of this bandit cannot be read. Run dynabandit verify for details."));
 }
 
+let hasMore = false; // bandits that are not listed
+
 function show({ bandits, unreadable, more }) {
-  const container = byId("all");
-  container.setAttribute("aria-busy", "false");
-  byId("empty").hidden = bandits.length + unreadable.length > 0;
+  hasMore = more;
+  byId("all").setAttribute("aria-busy", "false");
+  const isEmpty = bandits.length + unreadable.length === 0 && followed === "";
+  byId("empty").hidden = !isEmpty;
+  byId("filters").hidden = isEmpty;
   byId("more").hidden = !more;
   for (const one of bandits) updateCard(one);
-  for (const name of unreadable) if (!cards.has(name)) cards.set(name, { content: "", element: unreadableCard(name) });
+  for (const name of unreadable) {
+    if (!cards.has(name)) cards.set(name, { name, data: null, content: "", element: unreadableCard(name) });
+  }
   const names = new Set([...bandits.map((one) => one.name), ...unreadable]);
   for (const name of cards.keys()) if (!names.has(name)) cards.delete(name);
-  const elements = [...cards].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { element }]) => element);
-  if (elements.length !== container.children.length || elements.some((element, i) => container.children[i] !== element)) {
-    container.replaceChildren(...elements);
-  }
+  arrange();
+  searchService();
+}
+
+/** Put the cards that are searched for in order; the focus stays where it is. */
+function arrange() {
+  const container = byId("all");
+  const elements = arranged([...cards.values()]).map(({ element }) => element);
+  showFound(elements.length);
+  if (elements.length === container.children.length && elements.every((element, i) => container.children[i] === element)) return;
+  const focused = container.contains(document.activeElement) ? document.activeElement : null;
+  container.replaceChildren(...elements);
+  focused?.focus({ preventScroll: true });
+}
+
+let followed = ""; // the search of the service; empty while all bandits are listed
+let following = new AbortController();
+
+/** Follow the bandits that the service finds; as long as it lists all of them, the page searches by itself. */
+function followBandits() {
+  following.abort();
+  following = new AbortController();
+  const query = followed === "" ? "" : `?${new URLSearchParams({ search: followed })}`;
+  follow(`/pages/bandits${query}`, (event, data) => show(data), showConnection, following.signal);
+}
+
+/** Let the service search, if it has more bandits than the page. */
+function searchService() {
+  if (searched() === followed || (!hasMore && followed === "")) return;
+  followed = searched();
+  followBandits();
 }
 
 async function setUpForm() {
@@ -139,5 +178,6 @@ for (const element of document.querySelectorAll("[data-origin]")) element.textCo
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", () => copy(byId(button.dataset.copy).textContent, button));
 }
-follow("/pages/bandits", (event, data) => show(data), showConnection);
+followBandits();
+onFilter(arrange, searchService);
 setUpForm().catch(() => {});
