@@ -43,14 +43,16 @@ $(READY): pyproject.toml
 # would take longer than running them. The other tests compile the functions of every policy once, and whole simulations
 # of one policy of each shape (tests/ready.py)
 INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py src \
-  tests/simulation/test_context.py tests/bandit/test_contexts.py tests/bandit/test_ranking.py \
-  tests/service/domain tests/service/stores tests/service/http/test_openapi.py tests/service/http/test_personalizer.py \
-  tests/service/test_local_decider.py tests/service/test_operations.py tests/bandit/test_block_decisions.py \
+  tests/simulation/test_context.py tests/simulation/test_delayed_rewards.py tests/bandit/test_contexts.py \
+  tests/bandit/test_ranking.py tests/bandit/test_block_decisions.py tests/bandit/test_arm_tree.py tests/service/domain \
+  tests/service/stores tests/service/http/test_openapi.py tests/service/http/test_personalizer.py \
+  tests/service/test_local_decider.py tests/service/test_operations.py \
   docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
 
 # Two jobs, each of several processes, keep two cores busy to the end. The output of the second one is shown when it is
 # finished
-test: $(READY) browser
+test:
+	@$(MAKE) --no-print-directory --jobs 2 setup browser
 	@mkdir -p out
 	$(MAKE) --jobs 2 compiled lint-and-interpreted
 
@@ -87,7 +89,7 @@ test-order: $(READY) browser
 
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --durations=10 $(INTERPRETED) \
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal --durations=10 $(INTERPRETED) \
 	  tests/offline/test_replay_oracle.py tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator; the tables of the paper
@@ -95,7 +97,7 @@ golden: $(READY)
 	$(BIN)/python tests/golden/check.py
 	$(BIN)/python tests/golden/check.py paper
 	NUMBA_DISABLE_JIT=1 $(BIN)/python tests/golden/check.py
-	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/golden/check.py
+	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/cudasim.py tests/golden/check.py
 
 # Finished mutants are kept in out/mutants; mutants/run.py documents the options, given as MUTANTS="--jobs 16"
 mutants: $(READY)

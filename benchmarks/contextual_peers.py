@@ -1,6 +1,6 @@
 """Compare contextual policies with other libraries: time per decision and update, and regret while rewards change.
 
-    python benchmarks/contextual_peers.py speed [--write]     also writes docs/measured/contextual-speed.json
+    python benchmarks/contextual_peers.py speed [--write]     also writes docs/measured/contextual-speed.json, README.md
     python benchmarks/contextual_peers.py regret [--write]    also writes docs/measured/contextual-peers.json
 
 `speed` needs an otherwise idle machine: one core, 10 arms, 10 features, one context for all arms, so one model per arm.
@@ -20,6 +20,7 @@ import numpy as np
 
 import contextual_design
 import dynabandit as db
+import readme_speed
 from dynabandit.core.streams import stream
 from dynabandit.environments import RewardStep
 from report import DOCS, Contestant, in_turns, machine, table
@@ -242,6 +243,7 @@ def main() -> None:
     if options.write:
         path = DOCS / "measured" / ("contextual-speed.json" if options.what == "speed" else "contextual-peers.json")
         path.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+        readme_speed.write()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Compare dynabandit with pymab's Rust loop, vectorised NumPy, river and MABWiser on the same work in one run.
 
     python benchmarks/peers.py            print the tables
-    python benchmarks/peers.py --write    also write docs/performance.md and docs/measured/peers.json
+    python benchmarks/peers.py --write    also write docs/measured/peers.json, docs/performance.md and README.md
     python benchmarks/peers.py --memory   measure the peak memory of 1,000 replications x 1,000,000 steps x 10 arms
 
 All libraries play the same Bernoulli arms with constant means, evenly spaced from 0.1 to 0.9 in a shuffled order, draw
@@ -27,6 +27,7 @@ import numpy as np
 
 import dynabandit as db
 import numpy_vectorised
+import readme_speed
 from dynabandit.validation import BOUNDED
 from report import Contestant, in_turns, machine, table, write
 
@@ -304,6 +305,7 @@ def main() -> None:
     print(text)
     if given.write:
         write("peers", numbers, text)
+        readme_speed.write()
 
 
 if __name__ == "__main__":

@@ -85,7 +85,12 @@ def write(name: str, numbers: dict[str, Any], text: str) -> None:
     """Write the numbers to docs/measured and the text between its markers in docs/performance.md."""
     (DOCS / "measured").mkdir(exist_ok=True)
     (DOCS / "measured" / f"{name}.json").write_text(json.dumps(numbers, indent=1) + "\n")
-    page = DOCS / "performance.md"
-    before, rest = page.read_text().split(f"<!-- {name}: begin -->", 1)
-    _, after = rest.split(f"<!-- {name}: end -->", 1)
-    page.write_text(f"{before}<!-- {name}: begin -->\n\n{text}\n\n<!-- {name}: end -->{after}")
+    replace_part(DOCS / "performance.md", name, text)
+
+
+def replace_part(page: Path, name: str, text: str) -> None:
+    """Replace the text between two markers of a page."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, rest = page.read_text(encoding="utf-8").split(begin, 1)
+    after = rest.split(end, 1)[1]
+    page.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")

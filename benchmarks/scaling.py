@@ -157,14 +157,13 @@ MANY = (
     "Throughput in million steps per second, all cores, replications of 1,000 steps with 10 arms with constant means. "
     "With few replications the start-up time of a simulation is visible:"
 )
-GROWTH = (
-    "The scores of AFF-UCB2, of greedy policies and of `uniform` change only when an arm is played. The simulator "
-    "keeps such scores in a tree (`policies/argmax_tree.py`), and a step updates the path from one leaf to the "
-    "root: log2 K nodes, 20 for a million arms, with the same choices as a scan of all arms. The remaining growth "
-    "comes from slower memory accesses. Thompson sampling draws again at every step; with more than 1,000 arms a tree "
-    "finds the largest draw without drawing all of them ([Thompson sampling with many arms](thompson-many-arms.md)). "
-    "The scores of UCB change at every step, so all arms are scored."
-)
+GROWTH = """\
+- **Scores that change only when an arm is played** are kept in a tree (`policies/argmax_tree.py`): those of AFF-UCB2,
+  greedy policies and `uniform`. A step updates the path from one leaf to the root, which has log2 K nodes: 20 for a
+  million arms. The choices are those of a scan of all arms. The remaining growth comes from slower memory accesses.
+- **Thompson sampling** draws again at every step. With more than 1,000 arms, a tree finds the largest draw without
+  drawing all of them ([Thompson sampling with many arms](thompson-many-arms.md)).
+- **The scores of UCB** change at every step, so all arms are scored."""
 
 
 def main() -> None:

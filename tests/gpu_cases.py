@@ -1,6 +1,6 @@
 """Small simulations that run on the CPU and on Numba's simulated GPU.
 
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/gpu_cases.py
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/cudasim.py tests/gpu_cases.py
 
 runs all of them on both and prints what differs. A simulated GPU does not compile its kernels, so nothing is compiled.
 """

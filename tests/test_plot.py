@@ -111,6 +111,12 @@ def test_beliefs_are_those_of_the_trace(runs: dict[str, db.Simulation]) -> None:
     assert seen.mean[:, 1].max() < ends.max() <= 1.0
     with pytest.raises(ValueError, match="arm must be a whole number of at least 0 and at most 1, got 2"):
         db.plot.beliefs(run, arms=[2])
+    with pytest.raises(ValueError, match="arms must name at least one arm, got none"):
+        db.plot.beliefs(run, arms=[])
+    with pytest.raises(TypeError, match="run must be what simulate returned, got 'ts'"):
+        db.plot.beliefs("ts")  # type: ignore[arg-type]
+    many = db.simulate("uniform", db.environment("fixed", means=[0.5] * 10), horizon=20, keep=("arms", "rewards"))
+    assert len(db.plot.beliefs(many, arms=range(10)).axes[0].lines) == 10 + 10 + 1  # beliefs, truths, legend
 
 
 def test_the_width_is_that_of_a_column(runs: dict[str, db.Simulation]) -> None:
@@ -149,6 +155,10 @@ def test_runs_that_cannot_be_told_apart_are_an_error(runs: dict[str, db.Simulati
         db.plot.boxes([])
     with pytest.raises(TypeError, match=r"runs must be what compare or simulate returned, .* got 'first'"):
         db.plot.correct(["first"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"runs must be what compare or simulate returned, .* got 5"):
+        db.plot.regret(5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"horizon must be .* got 0"):
+        db.plot.paths("case-1", horizon=0)
 
 
 def test_files_have_fonts_that_journals_accept(

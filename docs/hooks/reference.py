@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import families
 from docstrings import Item, sections, signature, source_link, with_math
+from families import grouped
 from mkdocs.structure.files import File
 
 from dynabandit.catalogue import fields_of
@@ -19,6 +21,7 @@ KINDS: dict[str, Mapping[str, type]] = {
     "policies": {**POLICIES, **CONTEXTUAL_POLICIES},
     "environments": {**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS},
 }
+FAMILIES = {"policies": families.POLICIES, "environments": families.ENVIRONMENTS}
 CAPTIONS = {
     "policies": "Mean regret in [`small-changes`](../environments/small-changes.md), where the best arm changes at "
     "steps 3,000 and 5,000, compared with all other policies: 100 replications on the same paths.",
@@ -59,10 +62,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 def index(kind: str) -> str:
     """Return the page that lists all policies or environments."""
-    lines = [f"# {kind.capitalize()}", "", INTRODUCTIONS[kind], "", "| name | description |", "|---|---|"]
-    for name, one in KINDS[kind].items():
-        summary = " ".join(sections(one)["Summary"].partition("\n\n")[0].split())
-        lines.append(f"| [`{name}`]({name}.md) | {linked(summary)} |")
+    lines = [f"# {kind.capitalize()}", "", INTRODUCTIONS[kind]]
+    for family, names in grouped(FAMILIES[kind], KINDS[kind]).items():
+        lines += ["", f"## {family}", "", "| name | description |", "|---|---|"]
+        for name in names:
+            summary = " ".join(sections(KINDS[kind][name])["Summary"].partition("\n\n")[0].split())
+            lines.append(f"| [`{name}`]({name}.md) | {linked(summary)} |")
     return "\n".join(lines) + "\n"
 
 

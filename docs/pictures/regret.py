@@ -1,4 +1,4 @@
-"""Draw docs/pictures/regret.svg, the regret of Thompson sampling with and without adaptive forgetting."""
+"""Draw docs/pictures/regret.svg: Thompson sampling with and without adaptive forgetting, and the recommended policy."""
 
 from pathlib import Path
 
@@ -6,15 +6,16 @@ import matplotlib.pyplot as plt
 
 import dynabandit as db
 
-PAIRS = {
+CURVES = {
     "ts": ("Thompson sampling", "#999999", "--"),
     "aff-ts": ("with adaptive forgetting (AFF-TS)", "#0072B2", "-"),
+    "mix-ts": ("recommended policy (auto)", "#D55E00", "-"),
 }
 
 
 def main() -> None:
     environment = db.environment("small-changes")
-    runs = db.compare(list(PAIRS), environment, horizon=10_000, replications=200, seed=1, times=500)
+    runs = db.compare(list(CURVES), environment, horizon=10_000, replications=200, seed=1, times=500)
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(7.2, 4.6), sharex=True, height_ratios=[1, 2], layout="constrained"
     )
@@ -23,7 +24,7 @@ def main() -> None:
         top.plot(path[:, arm], color=colour, label=f"arm {arm + 1}")
     top.set(ylabel="mean reward", ylim=(0, 1))
     top.legend(loc="upper right", ncols=3, frameon=False)
-    for name, (label, colour, dash) in PAIRS.items():
+    for name, (label, colour, dash) in CURVES.items():
         sim = runs[name]
         mean, error = sim.regret.mean(axis=0), 1.96 * sim.regret.std(axis=0, ddof=1) / sim.replications**0.5
         bottom.plot(sim.times, mean, dash, color=colour, label=label)

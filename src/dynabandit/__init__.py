@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # what `__getattr__` returns
     from dynabandit.results import Results, Run
     from dynabandit.simulation import Estimation, Simulation, compare, estimation, simulate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "LocalDecider", "Policy", "PythonPolicy",

@@ -181,6 +181,7 @@ def paths(
         replication = integer("replication", replication, 0, source.replications - 1) + source.first_replication
     else:
         environment = make_environment(source)
+        horizon = integer("horizon", horizon, 1)
     times = recorded_times(min(POINTS, horizon), horizon)
     means = environment.rewards.expected(environment.path(horizon, seed, replication)[times - 1])
     path = SamplePath(environment.name, environment.arms, replication, times, means)
@@ -219,10 +220,14 @@ def beliefs(
     >>> [line.get_label() for line in figure.axes[0].lines][:2]
     ['Arm 1', 'Arm 3']
     """
+    if not isinstance(run, Simulation):
+        raise TypeError(f"run must be what simulate returned, got {run!r}")
     seen = trace(run, replication)
     counts = seen.plays.sum(axis=0)
     most_played = np.sort(np.argsort(-counts, kind="stable")[:MOST_ARMS]).tolist()
     chosen = most_played if arms is None else [integer("arm", arm, 0, len(counts) - 1) for arm in arms]
+    if not chosen:
+        raise ValueError("arms must name at least one arm, got none")
     is_share = _is_share(run.environment)
     lines = []
     for place, arm in enumerate(chosen):
@@ -233,10 +238,10 @@ def beliefs(
             low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
         lines.append(Line(f"Arm {arm + 1}", ARM_STYLES[place % MOST_ARMS], seen.times, mean, low, high))
     panel = Lines(title, "step", "mean reward", tuple(lines), bounded=is_share, markers=False)
-    truth = {line.style.colour: seen.truth[:, arm] for line, arm in zip(lines, chosen, strict=True)}
+    truth = [(line.style.colour, seen.truth[:, arm]) for line, arm in zip(lines, chosen, strict=True)]
 
     def draw_truth(own: "Axes") -> None:
-        for colour, means in truth.items():
+        for colour, means in truth:
             own.plot(seen.times, means, color=colour, linewidth=0.6, drawstyle="steps-post")
         own.plot([], [], color="0.3", linewidth=0.6, label="true mean")
 
@@ -254,7 +259,7 @@ def _series(runs: Runs) -> list[Series]:
     if isinstance(runs, Mapping):
         labels, found = list(runs), list(runs.values())
     else:
-        found = [runs] if isinstance(runs, RecordedRegret) else list(runs)
+        found = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, RecordedRegret) else [runs]
         labels = [_policy(run)[0] if isinstance(run, RecordedRegret) else "" for run in found]
     for run in found:
         if not isinstance(run, RecordedRegret):

@@ -209,7 +209,7 @@ def test_folders_that_were_not_used_for_a_month_are_deleted(cache: Path) -> None
 
 
 @needs_compiler
-def test_cuda_kernels_are_cached_by_options_and_version_of_numba_cuda(
+def test_cuda_kernels_are_cached_by_options_device_code_and_version_of_numba_cuda(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A CUDA kernel is compiled at its first launch, so this needs no GPU."""
@@ -218,11 +218,12 @@ def test_cuda_kernels_are_cached_by_options_and_version_of_numba_cuda(
 
     before = config.CACHE_DIR
     folders = [
-        Path(compiled_for_cuda(double, **options)._cache.cache_path).parent for options in ({}, {"fastmath": True})
+        Path(compiled_for_cuda(double, **options)._cache.cache_path).parent
+        for options in ({}, {"fastmath": True}, {"device_code": "other"})
     ]
     monkeypatch.setattr(numba_cuda, "__version__", "0")
     folders.append(Path(compiled_for_cuda(double)._cache.cache_path).parent)
-    assert len(set(folders)) == 3
+    assert len(set(folders)) == 4
     assert {folder.parent for folder in folders} == {cache}
     assert before == config.CACHE_DIR
 
@@ -251,8 +252,8 @@ class FakeCuda(ModuleType):
 
 def test_a_cuda_kernel_is_cached_by_signature_and_gpu(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = FakeCuda(monkeypatch)
-    dispatcher = compiled_for_cuda(double, fastmath=True)
-    folder = function_folder(double, {"fastmath": True, "numba-cuda": "1.2"})
+    dispatcher = compiled_for_cuda(double, device_code="abc", fastmath=True)
+    folder = function_folder(double, {"fastmath": True, "numba-cuda": "1.2", "device_code": "abc"})
     assert cuda.asked == [(str(folder), {"fastmath": True, "cache": True})]
     assert vars(cuda.config) == {"CACHE_DIR": "usual", "CUDA_LOW_OCCUPANCY_WARNINGS": 0}
     assert dispatcher._cache._index_key("signature", cuda) == ("signature", ("sm_90",))

@@ -95,6 +95,20 @@ def test_a_thread_that_cannot_start_is_no_error(fresh: None, monkeypatch: pytest
     assert len(function.signatures) == 1
 
 
+def test_the_thread_starts_only_after_every_stop_was_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads can fork at the same time: the end of the first fork must not let the thread start."""
+    thread, started = module.CompilingThread(), Mock()
+    monkeypatch.setattr(threading.Thread, "start", started)
+    calls = FirstCalls(Mock(signatures=[]))
+    for change in (thread.stop, thread.stop, thread.resume):
+        change()
+        thread.compile(calls)
+    assert started.call_count == 0
+    thread.resume()
+    thread.compile(calls)
+    assert started.call_count == 1
+
+
 @needs_compiler
 def test_functions_of_other_packages_wait_for_compiled_code(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "INTERPRETED_PACKAGES", ("dynabandit",))
@@ -170,6 +184,7 @@ def test_stopping_waits_for_a_limited_time_and_garbage_is_collected_meanwhile(
         assert (calls.compiled, gc.isenabled()) == (True, False)  # as it was left
     finally:
         gc.enable()
+        module._thread.resume()
 
 
 def test_the_setting_turns_it_off(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,8 @@ def test_a_mistake_has_the_file_the_line_and_the_source(function: Any) -> None:
 
     @kernel
     def caller(params: Any) -> Any:
-        return function(params)
+        matth = rat = sqroot = 1.0  # locals with the names of the mistakes
+        return function(params) + matth + rat + sqroot
 
     with pytest.raises(KernelError) as caught:
         compiled(caller)(Params(0.5))

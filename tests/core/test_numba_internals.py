@@ -221,6 +221,15 @@ def test_only_functions_that_python_calls_have_machine_code(monkeypatch: pytest.
     assert again(3.0, 1) == 6.0
     assert again.stats.cache_hits  # from the folder
 
+    def caller(x: float, count: int) -> float:
+        return whole(x, count) + 1.0
+
+    nested: Any = compiled(caller)
+    whole.recompile()  # while its caller is compiled
+    assert nested(2.0, 1) == 5.0
+    assert "create_cfunc_wrapper" not in vars(cpu_target.target_context)
+    assert gc.isenabled()
+
 
 @needs_compiler
 def test_a_function_that_creates_arrays_counts_references(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,24 +1,18 @@
 """Every block of code in the documentation runs: as a doctest, here, or in the test that is named here."""
 
 import os
-import re
-import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from dynabandit.cli.commands import app
+from documentation.blocks import ADDRESS, DOCS, blocks, check, commands
 from dynabandit.service.stores import open_store
 from service.harness import running
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-ADDRESS = "http://127.0.0.1:8000"
 TESTED_HERE = (
-    "index.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md",
+    "../README.md", "index.md", "install.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md",
     "adaptive-forgetting.md", "rewards.md", "estimator-accuracy.md", "figures.md",
 )  # fmt: skip
 TESTED_ELSEWHERE = {
@@ -33,14 +27,13 @@ TESTED_ELSEWHERE = {
     "offline.md": "tests/offline/test_open_bandit.py",
     "service.md": "tests/service/test_docs.py",
     "specs.md": "tests/cli/test_commands.py",
+    "tutorials/algorithm.md": "tests/documentation/test_tutorials.py",
+    "tutorials/banner-test.md": "tests/documentation/test_tutorials.py",
+    "tutorials/figure.md": "tests/documentation/test_tutorials.py",
+    "tutorials/log-analysis.md": "tests/documentation/test_tutorials.py",
 }
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-NOT_RUN = ("pip install ", "dynabandit serve")  # they need a package index, or run until they are stopped
-
-
-def blocks(name: str) -> list[tuple[str, str]]:
-    text = (DOCS / name).read_text(encoding="utf-8")
-    return [(kind, code) for kind, code in BLOCK.findall(text) if not code.startswith(">>> ")]
+# They need a package index, run until they are stopped, or take minutes
+NOT_RUN = ("pip install ", "dynabandit serve", "make ")
 
 
 @pytest.fixture(scope="module")
@@ -62,31 +55,13 @@ def test_the_blocks_of_a_page_run_in_order(name: str, address: str) -> None:
             Path("my.toml").write_text(code, encoding="utf-8")
         elif kind == "python":
             exec(compile(code.replace(ADDRESS, address), name, "exec"), {})
+        elif kind == "sh":
+            assert all(line.startswith(NOT_RUN) for line in code.splitlines()), f"{name}: no test runs {code}"
         else:
             assert kind == "console", f"{name} has a block of {kind}, which no test runs"
             for command, expected in commands(code):
                 if not command.startswith(NOT_RUN):
                     check(command, expected)
-
-
-def commands(code: str) -> Iterator[tuple[str, str]]:
-    """Yield each command of a console session with its output."""
-    for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
-        command, _, output = part.partition("\n")
-        yield command, output
-
-
-def check(command: str, expected: str) -> None:
-    """Run a command in this process; a line with three dots matches anything, and white space is ignored."""
-    program, *arguments = shlex.split(command)
-    assert program == "dynabandit", command
-    done = CliRunner().invoke(app, arguments, prog_name="dynabandit", env={"COLUMNS": "100"})
-    assert done.exit_code == 0, done.output
-    pieces = re.split(r"^\.\.\.$", expected, flags=re.MULTILINE)
-    pattern = ".*".join(re.escape(" ".join(piece.split())) for piece in pieces)
-    own = re.sub(r"^\d{4}-\d\d-\d\d .*\n", "", done.stdout, flags=re.MULTILINE)  # the log of the service beside it
-    printed = " ".join(own.split())
-    assert re.fullmatch(rf"\s*{pattern}\s*", printed), f"{command} printed:\n{done.stdout}"
 
 
 def test_every_page_with_code_is_tested() -> None:

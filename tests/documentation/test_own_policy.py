@@ -104,7 +104,7 @@ def test_the_command_line_puts_it_on_the_leaderboard(module: str, tmp_path: Path
 
 
 def test_it_runs_on_the_gpu(folder: Path) -> None:
-    done = cudasim("-W", "error", "-c", GPU, PYTHONPATH=f"{folder}:{ROOT / 'src'}", NUMBA_DISABLE_JIT="1")
+    done = cudasim("-c", GPU, PYTHONPATH=f"{folder}:{ROOT / 'src'}", NUMBA_DISABLE_JIT="1", PYTHONWARNINGS="error")
     assert done.returncode == 0, done.stderr
 
 

@@ -90,6 +90,12 @@ def test_equations_are_mathml(site: Path) -> None:
     assert "math::" not in text
 
 
+def test_no_page_shows_latex(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = re.sub(r"<(pre|code|script|annotation)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert not re.findall(r"\$[^$<>\n]{1,60}\$", text), page.name
+
+
 def test_equations_have_fonts_with_large_brackets_and_a_fallback(site: Path, open_page: Any) -> None:
     visit = open_page((site / "policies" / "ucb.html").as_uri())
     fonts = visit.page.evaluate("getComputedStyle(document.querySelector('math')).fontFamily").split(", ")

@@ -66,7 +66,7 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The same spec on both backends, into one folder."""
-    done = cudasim("-c", SCRIPT, os.path.dirname(__file__), str(tmp_path_factory.mktemp("out")))
+    done = cudasim("-c", SCRIPT, os.path.dirname(__file__), str(tmp_path_factory.mktemp("out")), NUMBA_DISABLE_JIT="1")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

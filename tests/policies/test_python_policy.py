@@ -1,7 +1,8 @@
 """Policies in plain Python: they run in the simulator and in a `Bandit`, without compilation, like all others."""
 
+import copy
 import pickle
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -103,19 +104,63 @@ def test_its_parameters_are_the_annotated_attributes() -> None:
         Recent(windoww=9)  # type: ignore[call-arg]
 
 
-def test_an_edit_of_any_method_is_a_new_version_of_its_code() -> None:
-    def helping(prior: float) -> PythonPolicy:
-        class Helped(Recent):
-            def start(self, arms: Any) -> None:
-                self.help(arms)
+def test_an_edit_of_any_method_or_constant_is_a_new_version_of_its_code() -> None:
+    def helping(**edit: float) -> PythonPolicy:
+        numbers = {"method": 1.0, "static": 1.0, "from_class": 1.0, "read": 1.0, "limit": 1.0, **edit}
+        method, static, from_class, read, limit = numbers.values()
 
-            def help(self, arms: Any) -> None:
-                arms.recent = prior
+        class Helped(Recent):
+            limits: ClassVar[tuple[float, ...]] = (limit,)
+
+            def start(self, arms: Any) -> None:
+                arms.recent = self.help() + self.static_help() + self.class_help() + self.shown + self.limits[0]
+
+            def help(self) -> float:
+                return method
+
+            @staticmethod
+            def static_help() -> float:
+                return static
+
+            @classmethod
+            def class_help(cls) -> float:
+                return from_class
+
+            @property
+            def shown(self) -> float:
+                return read
 
         return Helped()
 
-    versions = [code_version(one, ENVIRONMENT, 10) for one in (helping(0.5), helping(0.5), helping(0.25))]
-    assert versions[0] == versions[1] != versions[2]
+    edits = ["method", "static", "from_class", "read", "limit"]
+    policies = [helping(), helping(), *(helping(**{edit: 2.0}) for edit in edits)]
+    versions = [code_version(one, ENVIRONMENT, 10) for one in policies]
+    assert versions[0] == versions[1]
+    assert len(set(versions)) == 1 + len(edits)
+
+
+def test_mistakes_in_a_class_are_errors_that_name_them() -> None:
+    with pytest.raises(ValueError, match=r"slots of Counted must have other names than count, .*, got 'count'"):
+        type("Counted", (PythonPolicy,), {"name": "counted", "slots": ("count",)})
+
+    class Sized(Recent):
+        def sizes(self) -> dict[str, int]:
+            return {"resent": 3}
+
+    with pytest.raises(ValueError, match=r"unknown slot in sizes\(\) 'resent'. Did you mean 'recent'"):
+        db.simulate(Sized(), ENVIRONMENT, horizon=3)
+    with pytest.raises(TypeError, match=r"prior must be a number, .* or another hashable value, got a dict"):
+        Recent(prior={})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["count", "total", "last_played"])
+def test_the_numbers_that_are_kept_for_every_policy_cannot_be_changed(name: str) -> None:
+    class Changing(Recent):
+        def update(self, arms: Any, arm: int, reward: float) -> None:
+            getattr(arms, name)[arm] = 1
+
+    with pytest.raises(ValueError, match="read-only"):
+        db.simulate(Changing(), ENVIRONMENT, horizon=3)
 
 
 def test_arms_start_with_the_numbers_that_start_writes() -> None:
@@ -139,6 +184,7 @@ def test_numbers_of_arms_can_be_changed_as_a_whole_and_a_typo_is_an_error() -> N
     arms.mean *= 0.5
     arms.mean[1] = 2.0
     assert arms.mean.tolist() == [0.5, 2.0]
+    assert copy.deepcopy(arms).mean.tolist() == [0.5, 2.0]
     for attempt in (lambda: arms.meen, lambda: setattr(arms, "meen", 1.0)):
         with pytest.raises(AttributeError, match=r"arms have no numbers 'meen'. Did you mean 'mean'"):
             attempt()

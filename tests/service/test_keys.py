@@ -24,11 +24,11 @@ from service.harness import ARMS, Running, copied_store, failed_command, running
 
 ROWS = [
     ("PUT", "/v1/bandits/b", {"arms": ARMS}, "admin"), ("GET", "/v1/bandits", None, "read"),
-    ("GET", "/v1/bandits/b", None, "read"), ("POST", "/v1/bandits/b/decisions", {}, "decide"),
-    ("PUT", "/v1/decisions/0123456789ab-1/reward", {"reward": 1}, "decide"),
-    ("POST", "/v1/rewards", {"rewards": [{"decision": "x", "reward": 1}]}, "decide"),
-    ("PUT", "/v1/bandits/b/decisions/0123456789ab-1/reward", {"reward": 1}, "decide"),
-    ("POST", "/v1/bandits/b/rewards", {"rewards": [{"decision": "x", "reward": 1}]}, "decide"),
+    ("GET", "/v1/bandits/b", None, "read"), ("POST", "/v1/bandits/b/decisions", {}, "page"),
+    ("PUT", "/v1/decisions/0123456789ab-1/reward", {"reward": 1}, "page"),
+    ("POST", "/v1/rewards", {"rewards": [{"decision": "x", "reward": 1}]}, "page"),
+    ("PUT", "/v1/bandits/b/decisions/0123456789ab-1/reward", {"reward": 1}, "page"),
+    ("POST", "/v1/bandits/b/rewards", {"rewards": [{"decision": "x", "reward": 1}]}, "page"),
     ("POST", "/v1/bandits/b/arms", {"arm": "x"}, "admin"),
     ("PATCH", "/v1/bandits/b/arms/red", {"paused": True}, "admin"),
     ("PUT", "/v1/bandits/b/policy", {"policy": "ucb"}, "admin"), ("GET", "/v1/bandits/b/events", None, "read"),
@@ -37,12 +37,17 @@ ROWS = [
     ("POST", "/v1/bandits/b/shadow/promote", {}, "admin"),
     ("GET", "/v1/bandits/b/export", None, "read"), ("DELETE", "/v1/bandits/b?confirm=b", None, "admin"),
     ("GET", "/metrics", None, "read"),
+    ("GET", "/v1/bandits/b/local-state", None, "decide"),
+    ("POST", "/v1/bandits/b/local-decisions",
+     {"id": "0123456789ab", "decider": "0123456789abcdef", "first": 1, "base": 1, "decisions": [{"arm": 0}]}, "decide"),
+    ("PUT", "/v1/decisions/0123456789ab-1/metrics", {"metrics": {"latency": 1}}, "page"),
+    ("PUT", "/v1/bandits/b/decisions/0123456789ab-1/metrics", {"metrics": {"latency": 1}}, "page"),
     *(("POST", f"{path}/personalizer/v1.0/events/x/{call}", body, "decide")  # for rank, see test_personalizer.py
       for path in ("", "/v1/bandits/b") for call, body in (("reward", {"value": 1}), ("activate", None))),
 ]  # fmt: skip
 
 
-MAY = {"decide": {"decide"}, "read": {"read"}, "admin": {"decide", "read", "admin"}}
+MAY = {"page": {"page"}, "decide": {"page", "decide"}, "read": {"read"}, "admin": {"page", "decide", "read", "admin"}}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +62,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, d
         yield server, keys
 
 
-@pytest.mark.promise(20, 86, 87)
+@pytest.mark.promise(20, 86, 87, 264)
 @pytest.mark.parametrize("role", MAY)
 def test_without_the_right_key_every_call_is_401_or_403(keyed: tuple[Running, dict[str, str]], role: str) -> None:
     server, keys = keyed
@@ -73,7 +78,10 @@ def test_without_the_right_key_every_call_is_401_or_403(keyed: tuple[Running, di
             assert http.get(path).status_code == 200
     with talking(server.url, keys["read"]) as (_, http):
         problem = http.post("/v1/bandits/b/decisions", json={}).json()["problem"]
-        assert problem == "this needs a key with the role decide or admin, got one with the role read"
+        assert problem == "this needs a key with the role page or decide or admin, got one with the role read"
+    with talking(server.url, keys["page"]) as (_, http):
+        problem = http.get("/v1/bandits/b/local-state").json()["problem"]
+        assert problem == "this needs a key with the role decide or admin, got one with the role page"
 
 
 def test_a_refusal_says_nothing_about_what_exists(keyed: tuple[Running, dict[str, str]]) -> None:
@@ -168,16 +176,15 @@ def test_a_key_sends_as_many_decisions_and_rewards_as_it_may(store_url: str) -> 
                 200,
                 404,
             ]
-            for answer in (http.post(path, json={}), http.put(reward, json={"reward": 1}), http.post("/v1/rewards")):
+            for answer in (http.post(path, json={}), http.put(reward, json={"reward": 1}), http.post("/v1/rewards"),
+                           http.get("/v1/bandits/b/local-state")):  # fmt: skip
                 assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
-                assert (
-                    answer.json()["problem"] == "this key may send 2 decisions and rewards per second; try again later"
-                )
+                assert answer.json()["problem"] == "this key may send 2 requests per second; try again later"
             assert [unlimited.post(path, json={}).status_code for _ in range(5)] == [200] * 5
             assert http.get("/v1/bandits/b").json()["step"] == 6, "reading is not limited"
             now[0] += 0.5
             assert [http.post(path, json={}).status_code for _ in range(2)] == [200, 429]
-            assert "dynabandit_turned_away_total 4.0" in http.get("/metrics").text
+            assert "dynabandit_turned_away_total 5.0" in http.get("/metrics").text
             assert CliRunner().invoke(app, ["keys", "limit", row.id, "--store", store_url]).exit_code == 0
             wait_for(lambda: http.post(path, json={}).status_code == 200)
             assert [http.post(path, json={}).status_code for _ in range(5)] == [200] * 5

@@ -611,7 +611,7 @@ def test_after_compaction_decisions_from_removed_states_are_taken(store_url: str
     found = verified(store_url)
     assert (found.problem, found.local, found.local_taken) == (None, 10, 10)
     said = CliRunner().invoke(app, ["verify", "--store", store_url]).output
-    assert "10 local decisions and 10 whose states are not in the log" in said
+    assert "10 local decisions and 10 taken from the log" in said
 
 
 @pytest.mark.promise(189)

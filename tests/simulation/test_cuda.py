@@ -1,7 +1,7 @@
 """Simulations on a GPU make the same choices as on the CPU, step for step.
 
-The tests need no GPU: Numba's CUDA simulator runs the kernels with one Python thread per lane, so the cases in
-tests/gpu_cases.py are small. ``benchmarks/gpu.py --check`` compares every policy on a real GPU.
+The tests need no GPU: Numba's CUDA simulator runs the kernels interpreted, one lane after the other, so
+the cases in tests/gpu_cases.py are small. ``benchmarks/gpu.py --check`` compares every policy on a real GPU.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ from dynabandit.simulation.stepper import Block, Paths, Replications, empty_reco
 
 def test_cuda_kernels_make_the_choices_of_the_processor() -> None:
     """One test for all cases, which the simulated GPU runs in one process."""
-    done = cudasim("-W", "error", gpu_cases.__file__, NUMBA_DISABLE_JIT="1")
+    done = cudasim(gpu_cases.__file__, NUMBA_DISABLE_JIT="1", PYTHONWARNINGS="error")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
 

@@ -1,7 +1,6 @@
 """Rewards that arrive late or never: the simulator against a bandit that is fed the same delays by a plain list."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from dynabandit.core.streams import stream
 from dynabandit.environments.delays import LOST, draw_delay
 from dynabandit.estimators import settling_age
 from dynabandit.policies import POLICIES
-from dynabandit.simulation import compiled, trace
+from dynabandit.simulation import trace
 from dynabandit.simulation.in_flight import learned_rewards
-from interpreted import interpreted
 from ready import READY
 
 NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
@@ -28,16 +26,6 @@ DELAYS = {
     "recorded": db.delay("recorded", delays=[[1, 40], [0, 0, 5], [12]]),
     "batch": db.delay("batch", every=8),
 }
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Compile nothing: the checks of every policy compare compiled choices with interpreted ones."""
-    monkeypatch.setattr(compiled, "compiled", lambda function: function)
-    for cached in (compiled.choose, compiled.learn, compiled.learn_many):
-        monkeypatch.setattr(compiled, cached.__wrapped__.__name__, cached.__wrapped__)
-    with interpreted():
-        yield
 
 
 def policy(name: str) -> db.Policy:

@@ -26,7 +26,7 @@ from dynabandit.leaderboard.board import FILE, Board
 from dynabandit.leaderboard.contextual_environments import make_timed_environment
 from dynabandit.leaderboard.run import QUICK_REPLICATIONS, REPLICATIONS, Selection, Work, run
 from dynabandit.leaderboard.step_times import GPU_ARM_STEPS, PYTHON_SECONDS, estimate_seconds, time_steps
-from dynabandit.policies import registered_name
+from dynabandit.policies import registered_name, resolved
 from dynabandit.policies.practical_forms import practical_form
 from dynabandit.simulation.backends import cores
 
@@ -86,7 +86,8 @@ def leaderboard(
         return
     with bad_input():
         selection = Selection(
-            policies=[registered_name(one) for one in policy or ()], environments=environment or (),
+            policies=[registered_name(str(resolved(one, contextual=contextual))) for one in policy or ()],
+            environments=environment or (),
             seed=seed, horizon=horizon, tuned=tuned, quick=quick, contextual=contextual, part=_part(part),
             replications=replications if replications is not None else QUICK_REPLICATIONS if quick else REPLICATIONS,
         )  # fmt: skip

@@ -68,8 +68,11 @@ def _dispatcher(function: Function, options: dict[str, Any]) -> Any:
     return compile_once(numba.njit(**options)(function), None)
 
 
-def compiled_for_cuda(function: Callable[..., Any], **options: Any) -> Any:
-    """Return `function` compiled as a CUDA kernel: on its first launch, cached on disk."""
+def compiled_for_cuda(function: Callable[..., Any], *, device_code: str = "", **options: Any) -> Any:
+    """Return `function` compiled as a CUDA kernel: on its first launch, cached on disk.
+
+    `device_code` names the code that changes how kernels are compiled, to which `function` does not refer.
+    """
     from numba import cuda
 
     if numba.config.ENABLE_CUDASIM:  # compiles nothing and does not know all options
@@ -80,7 +83,8 @@ def compiled_for_cuda(function: Callable[..., Any], **options: Any) -> Any:
         import numba_cuda
         from numba.cuda.core import config
 
-        folder = function_folder(function, {**options, "numba-cuda": numba_cuda.__version__})
+        versions = {"numba-cuda": numba_cuda.__version__, "device_code": device_code}
+        folder = function_folder(function, {**options, **versions})
         with cache_directory(config, folder):
             config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a small simulation is small on purpose
             dispatcher = cuda.jit(function, cache=True, **options)

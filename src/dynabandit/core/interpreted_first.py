@@ -107,7 +107,7 @@ class CompilingThread:
 
     _waiting: list[FirstCalls]
     _thread: threading.Thread | None
-    _stopped: bool
+    _stops: int  # how often `stop` was called without a `resume`: processes can fork in several threads at once
 
     def __init__(self) -> None:
         self.forget()
@@ -115,18 +115,19 @@ class CompilingThread:
     def forget(self) -> None:
         """Start with an empty list and without a thread: a forked process has no other threads."""
         self._lock = threading.Lock()
-        self._waiting, self._thread, self._stopped = [], None, False
+        self._waiting, self._thread, self._stops = [], None, 0
 
     def compile(self, calls: FirstCalls) -> None:
         """Add a function to the list, and start the thread if it does not run."""
         with self._lock:
             if calls not in self._waiting and not calls.compiled:
                 self._waiting.append(calls)
-            if self._thread is None and self._waiting and not self._stopped:
-                thread = threading.Thread(target=self._run, name="dynabandit-compiling", daemon=True)
-                with suppress(RuntimeError):  # the interpreter is about to exit, or there are no threads
-                    thread.start()
-                    self._thread = thread
+            if self._thread is None and self._waiting and self._stops == 0:
+                self._thread = threading.Thread(target=self._run, name="dynabandit-compiling", daemon=True)
+                try:
+                    self._thread.start()
+                except RuntimeError:  # the interpreter is about to exit, or there are no threads
+                    self._thread = None
 
     def wait_for(self, calls: FirstCalls) -> None:
         """Wait until a function is compiled if it is in the list."""
@@ -135,18 +136,20 @@ class CompilingThread:
 
     def stop(self) -> None:
         """End the thread after the step of the compilation that runs; if that takes very long, return before."""
-        self._stopped = True
-        thread = self._thread
+        with self._lock:  # not while the thread is being started
+            self._stops += 1
+            thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(MOST_SECONDS_TO_STOP)
 
     def resume(self) -> None:
-        """Allow the thread to run again; the next call of a function starts it."""
-        self._stopped = False
+        """Allow the thread to run again if every `stop` was followed by this; the next call of a function starts it."""
+        with self._lock:
+            self._stops -= 1
 
     def _run(self) -> None:
         try:
-            with stop_compiling_when(lambda: self._stopped), suppress(CompilationStopped):
+            with stop_compiling_when(lambda: self._stops > 0), suppress(CompilationStopped):
                 while (calls := self._next()) is not None:
                     with suppress(Exception):  # the next call compiles the function again, and raises the error
                         calls.function.compile(calls.signature)
@@ -157,7 +160,7 @@ class CompilingThread:
     def _next(self) -> FirstCalls | None:
         with self._lock:
             self._waiting = [one for one in self._waiting if not one.compiled]
-            return self._waiting[0] if self._waiting and not self._stopped else None
+            return self._waiting[0] if self._waiting and self._stops == 0 else None
 
 
 _first_calls: dict[Any, Any] = {}  # by function: `FirstCalls`, or the function itself

@@ -15,7 +15,9 @@ from dynabandit.core.fingerprint import reachable_functions
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 NESTED = re.compile(r"raised a specific error:|mode pipeline \(step: [^)]*\)")  # after it, the cause of what is before
 PLACE = re.compile(r"During: typing of .* at (.+) \((\d+)\)")  # the first one is the innermost
-MISSING_NAME = re.compile(r"(?:NameError: (?:global )?name|has no attribute) '(\w+)'")
+MISSING_NAME = re.compile(r"NameError: (?:global )?name '(\w+)'")
+MISSING_ATTRIBUTE = re.compile(r"has no attribute '(\w+)'")
+LOADS_NAME, LOADS_ATTRIBUTE = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_ATTR", "LOAD_METHOD")  # names of instructions
 
 
 class KernelError(Exception):
@@ -78,9 +80,11 @@ def _problem(output: str) -> str:
 
 def _place(output: str, functions: Iterable[FunctionType]) -> tuple[str, int, str] | None:
     """Return the file, the line and the function of the innermost problem."""
-    name = MISSING_NAME.search(NESTED.split(output)[-1])
-    if name is not None:
-        return _use_of_missing_name(name[1], functions)
+    cause = NESTED.split(output)[-1]
+    for pattern, instructions in ((MISSING_NAME, LOADS_NAME), (MISSING_ATTRIBUTE, LOADS_ATTRIBUTE)):
+        name = pattern.search(cause)
+        if name is not None:
+            return _use_of_name(name[1], instructions, functions)
     found = PLACE.search(output)
     if found is None:
         return None
@@ -90,11 +94,14 @@ def _place(output: str, functions: Iterable[FunctionType]) -> tuple[str, int, st
     return file, line, "?" if inner is None else inner.__name__
 
 
-def _use_of_missing_name(name: str, functions: Iterable[FunctionType]) -> tuple[str, int, str] | None:
-    """Return where a name is used as a variable or an attribute; Numba does not say."""
+def _use_of_name(
+    name: str, instructions: tuple[str, ...], functions: Iterable[FunctionType]
+) -> tuple[str, int, str] | None:
+    """Return where one of the instructions loads a name; Numba does not say."""
     for function in functions:
         for instruction in dis.get_instructions(function):
             positions = instruction.positions
-            if instruction.argval == name and positions is not None and positions.lineno is not None:
+            loads = instruction.opname in instructions and instruction.argval == name
+            if loads and positions is not None and positions.lineno is not None:
                 return function.__code__.co_filename, positions.lineno, function.__name__
     return None

@@ -153,8 +153,11 @@ def machine_code_of_whole_functions() -> Iterator[None]:
         return
     with global_compiler_lock:  # Numba compiles with this lock, so no other thread compiles meanwhile
         context = cpu_target.target_context
-        collects = gc.isenabled() and not hasattr(_stopping, "asked")
         codegen = context.codegen()
+        if codegen._library_class is WholeFunctionLibrary:  # a compiled function that is being compiled calls another
+            yield
+            return
+        collects = gc.isenabled() and not hasattr(_stopping, "asked")
         before, codegen._library_class = codegen._library_class, WholeFunctionLibrary
         create_wrapper = context.create_cfunc_wrapper
 

@@ -1,8 +1,7 @@
 """Policies in plain Python: a class with the methods `choose` and `update`, which is not compiled."""
 
 import functools
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, ClassVar, dataclass_transform
@@ -13,10 +12,11 @@ from dynabandit.core.streams import Stream
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.tie_breaking import make_argmax
-from dynabandit.validation import integer, set_fields, suggestion
+from dynabandit.validation import integer, set_fields, suggestion, unknown
 
 COUNT, TOTAL = "count", "total"  # the numbers that are kept for every policy
 LAST_PLAYED = "last_played"
+KEPT = (COUNT, TOTAL, LAST_PLAYED)
 
 
 class ArmNumbers:
@@ -24,7 +24,7 @@ class ArmNumbers:
 
     An attribute can be changed in part, ``arms.mean[arm] = 0.5``, or as a whole, ``arms.mean *= 0.9``. Every policy
     has `count`, the number of rewards of each arm, `total`, their sum, and `last_played`, the step at which each arm
-    was last chosen, 0 if never. These three must not be changed.
+    was last chosen, 0 if never. These three cannot be changed.
 
     Examples
     --------
@@ -40,6 +40,9 @@ class ArmNumbers:
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
         object.__setattr__(self, "_arrays", arrays)
+
+    def __reduce__(self) -> Any:  # to copy an object, Python would set its attributes
+        return ArmNumbers, (self._arrays,)
 
     def __len__(self) -> int:
         return int(next(iter(self._arrays.values())).shape[-1])
@@ -113,12 +116,19 @@ class PythonPolicy(Policy):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        taken = [name for name in cls.slots if name in KEPT]
+        if taken:
+            raise ValueError(f"slots of {cls.__name__} must have other names than {', '.join(KEPT)}, got {taken[0]!r}")
         dataclass(frozen=True, kw_only=True)(cls)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         lists = {name: value for name, value in vars(self).items() if isinstance(value, list)}
-        set_fields(self, **{name: tuple(value) for name, value in lists.items()})  # a policy can be a key of a cache
+        set_fields(self, **{name: tuple(value) for name, value in lists.items()})
+        for name, value in vars(self).items():  # a policy can be a key of a cache
+            if type(value).__hash__ is None:
+                kind = type(value).__name__
+                raise TypeError(f"{name} must be a number, a text, a tuple or another hashable value, got a {kind}")
 
     def start(self, arms: Any) -> None:
         """Write the numbers of arms without rewards, if they are not 0; the same for all arms."""
@@ -139,6 +149,9 @@ class PythonPolicy(Policy):
 
     def memory_size(self) -> int:
         sizes = self.sizes()
+        for name in sizes:
+            if name not in self.slots:
+                raise unknown("slot in sizes()", name, self.slots)
         return 2 + sum(sizes.get(name, 1) for name in self.slots)
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
@@ -156,7 +169,7 @@ class PythonPolicy(Policy):
 
 @functools.cache
 def _functions_of(policy: PythonPolicy) -> PolicyFunctions:
-    arms_of, methods = _arms_reader(policy), _methods(type(policy))
+    arms_of, members = _arms_reader(policy), tuple(_members(type(policy)))
     what = f"the arm that choose of {policy.label} returns"
 
     def start(state: PolicyState, arm: int, params: Any) -> None:
@@ -164,8 +177,8 @@ def _functions_of(policy: PythonPolicy) -> PolicyFunctions:
         column = state._replace(memory=state.memory[:, arm : arm + 1], last_played=state.last_played[arm : arm + 1])
         policy.start(arms_of(column))
 
-    # The default is part of the fingerprint of the function: results are computed again after an edit of a method
-    def choose(state: PolicyState, step: Step, params: Any, code: Any = methods) -> int:
+    # The default is part of the fingerprint of the function: results are computed again after an edit of the class
+    def choose(state: PolicyState, step: Step, params: Any, code: Any = members) -> int:
         return integer(what, policy.choose(arms_of(state), PythonStep(step.number, step.random)), 0, step.arms - 1)
 
     def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
@@ -187,12 +200,27 @@ def _arms_reader(policy: PythonPolicy) -> Callable[[PolicyState], ArmNumbers]:
     def arms_of(state: PolicyState) -> ArmNumbers:
         memory = state.memory
         own = {name: memory[place] for name, place in places.items()}
-        return ArmNumbers({COUNT: memory[0], TOTAL: memory[1], LAST_PLAYED: state.last_played, **own})
+        kept = zip(KEPT, map(_read_only, (memory[0], memory[1], state.last_played)), strict=True)
+        return ArmNumbers({**dict(kept), **own})
 
     return arms_of
 
 
-def _methods(kind: type[PythonPolicy]) -> tuple[FunctionType, ...]:
-    """Return all functions that a class and its bases define, up to `PythonPolicy`."""
-    bases = kind.__mro__[: kind.__mro__.index(PythonPolicy)]
-    return tuple(one for base in bases for one in vars(base).values() if inspect.isfunction(one))
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _members(kind: type[PythonPolicy]) -> Iterator[Any]:
+    """Yield what a class and its bases define, up to `PythonPolicy`: their functions and, with names, their values."""
+    for base in kind.__mro__[: kind.__mro__.index(PythonPolicy)]:
+        for name, value in vars(base).items():
+            if isinstance(value, (staticmethod, classmethod)):
+                yield value.__func__
+            elif isinstance(value, (property, functools.cached_property)):
+                yield value.fget if isinstance(value, property) else value.func
+            elif isinstance(value, FunctionType):
+                yield value
+            elif not name.startswith("__"):
+                yield name, value

@@ -166,7 +166,7 @@ def _make_telemetry(service: Service) -> Instrumentation | None:
 
 @keys_app.command("create")
 def create_key(
-    role: Annotated[str, typer.Option(help=", ".join(ROLES))],
+    role: Annotated[str, typer.Option(help=f"{', '.join(ROLES)}: page for web pages, decide for your programs.")],
     store: StoreOption = DEFAULT_STORE,
     note: Annotated[str, typer.Option(help="Who has it.")] = "",
     namespace: Annotated[
@@ -245,7 +245,7 @@ def verify(store: StoreOption = DEFAULT_STORE, plugin: PluginOption = None) -> N
             if one.local or one.local_taken:
                 said += f", {one.local} local decisions"
             if one.local_taken:
-                said += f" and {one.local_taken} whose states are not in the log"
+                said += f" and {one.local_taken} taken from the log"
             print(said)
         else:
             print(f"DIFFERS  {one.problem}")

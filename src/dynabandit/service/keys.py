@@ -11,12 +11,16 @@ from dynabandit.service.rate_limits import check_rate, is_rate
 from dynabandit.service.stores import KeyRow
 from dynabandit.validation import unknown
 
-# The permissions of each role; an endpoint needs one permission
+# The permissions of each role; an endpoint needs one, which is named like the least role that has it. Web pages publish
+# their keys, so the role `page` lacks the permission `decide`: for calls that tell the service which arm was played, or
+# that name a decision by an id without a signature
 ROLES: dict[str, frozenset[str]] = {
-    "decide": frozenset({"decide"}),
+    "page": frozenset({"page"}),
+    "decide": frozenset({"page", "decide"}),
     "read": frozenset({"read"}),
-    "admin": frozenset({"decide", "read", "admin"}),
+    "admin": frozenset({"page", "decide", "read", "admin"}),
 }
+RATE_LIMITED = ROLES["decide"]  # permissions of the requests that count for the rate limit of a key
 NO_DIGEST = "0" * 64  # compared with an unknown key, which then takes as long as a known one
 
 

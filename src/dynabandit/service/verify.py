@@ -23,7 +23,7 @@ class Verification(NamedTuple):
     state_hash: str
     problem: str | None
     local: int = 0  # decisions of local deciders that were made again
-    local_taken: int = 0  # and those that were taken from the log, because the state behind them is not in it
+    local_taken: int = 0  # and those that were taken from the log, because the state behind them cannot decide again
     imported: int = 0  # decisions that were made by another system: they are taken from the log
 
 

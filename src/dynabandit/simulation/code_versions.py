@@ -27,6 +27,7 @@ ON_DEVICE = (
     ("dynabandit.simulation.cuda", "calls.py"),
     ("dynabandit.core", "precision.py"),
     ("dynabandit.policies", "choose_arm.py"),  # a CPU stores a static index in a tree instead
+    ("dynabandit.policies", "tie_breaking.py"),
 )
 
 

@@ -12,7 +12,7 @@ from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.commands import app
 from dynabandit.service.domain import changes
-from dynabandit.service.domain.bandit_state import HASH_PREFIX, RULES
+from dynabandit.service.domain.bandit_state import EARLIER_RELEASES, HASH_PREFIX, RULES
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.open_decisions import MAX_OPEN
 from dynabandit.service.domain.rewards import reward
@@ -167,14 +167,14 @@ def test_a_log_names_the_release_of_each_part_after_several_changes_of_the_rules
     changed = "UPDATE events SET arm = (arm + 1) % 3 WHERE step > 30 OR settles > 30"  # as if these draws had changed
     url = copied_store(old_url, tmp_path / "next", changed)
     for module in ("bandit_state", "changes", "decisions"):
-        monkeypatch.setattr(f"dynabandit.service.domain.{module}.RULES", 3)
+        monkeypatch.setattr(f"dynabandit.service.domain.{module}.RULES", RULES + 1)
     for module in ("domain.bandit_state", "domain.unit_of_work", "verify"):
-        monkeypatch.setattr(f"dynabandit.service.{module}.HASH_PREFIX", "3:")
-    monkeypatch.setattr("dynabandit.service.verify.EARLIER_RELEASES", ("0.1.0", "0.2.0"))
+        monkeypatch.setattr(f"dynabandit.service.{module}.HASH_PREFIX", f"{RULES + 1}:")
+    monkeypatch.setattr("dynabandit.service.verify.EARLIER_RELEASES", (*EARLIER_RELEASES, "0.2.0"))
     with running(open_store(url)) as server, talking(server.url) as (client, _):
         assert client.decide("b").step == 41
         changes_of_rules = [event.change for event in client.events("b") if "continues" in (event.change or {})]
-        assert [one["rules"] for one in changes_of_rules if one] == [2, 3]
+        assert [one["rules"] for one in changes_of_rules if one] == [RULES, RULES + 1]
     said = CliRunner().invoke(app, ["verify", "--store", url]).output
     assert "30 decisions made by 0.1.0, rewards agree, 10 decisions made by 0.2.0, rewards agree" in said
 

@@ -15,10 +15,10 @@ DECIDE = "/v1/bandits/b/decisions"
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, str]]:
-    """A service with keys that pages of one origin may call, and a key with the role `decide`."""
+    """A service with keys that pages of one origin may call, and a key with the role `page`."""
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('shop')}/store.db")
     store.prepare()
-    (key, row), (admin, admin_row) = new_key("decide"), new_key("admin")
+    (key, row), (admin, admin_row) = new_key("page"), new_key("admin")
     store.add_key(row)
     store.add_key(admin_row)
     with running(store, needs_keys=True, allowed_origins=[SHOP]) as server:
@@ -36,8 +36,10 @@ def preflight(http: httpx.Client, path: str, origin: str, method: str = "POST") 
 
 @pytest.mark.promise(260)
 @pytest.mark.parametrize(
-    ("path", "methods"), [(DECIDE, "POST"), ("/v1/decisions/x/reward", "PUT"), ("/v1/rewards", "POST")]
-)
+    ("path", "methods"),
+    [(DECIDE, "POST"), ("/v1/decisions/x/reward", "PUT"), ("/v1/rewards", "POST"), (f"{DECIDE}/x/reward", "PUT"),
+     ("/v1/bandits/b/rewards", "POST"), ("/v1/decisions/x/metrics", "PUT"), (f"{DECIDE}/x/metrics", "PUT")],
+)  # fmt: skip
 def test_a_browser_may_decide_and_reward_from_an_allowed_origin(
     shop: tuple[httpx.Client, str], path: str, methods: str
 ) -> None:
@@ -77,7 +79,11 @@ def test_other_origins_get_no_permission(shop: tuple[httpx.Client, str], origin:
 
 
 @pytest.mark.promise(261)
-@pytest.mark.parametrize("path", ["/v1/bandits/b", "/v1/bandits", "/v1/bandits/b/arms", "/metrics", "/", "/v1/nothing"])
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/bandits/b", "/v1/bandits", "/v1/bandits/b/arms", "/metrics", "/", "/v1/nothing", "/v1/bandits/b/local-state",
+     "/v1/bandits/b/local-decisions", "/personalizer/v1.0/rank", "/v1/bandits/b/personalizer/v1.0/events/x/reward"],
+)  # fmt: skip
 def test_nothing_else_is_allowed(shop: tuple[httpx.Client, str], path: str) -> None:
     http, _ = shop
     for answer in (preflight(http, path, SHOP, "GET"), http.get(path, headers={"Origin": SHOP})):

@@ -277,11 +277,11 @@ def test_an_invalid_call_of_an_existing_bandit_adds_no_arm(loop: PersonalizerCli
 def test_the_subscription_key_is_an_api_key(sqlite_url: str) -> None:
     store, keys = open_store(sqlite_url), {}
     store.prepare()
-    for role in ("admin", "decide", "read"):
+    for role in ("admin", "decide", "read", "page"):
         keys[role], row = new_key(role)
         store.add_key(row)
     with running(store, needs_keys=True) as server:
-        for role, status in (("none", 401), ("read", 403), ("decide", 403)):
+        for role, status in (("none", 401), ("read", 403), ("page", 403), ("decide", 403)):
             for loop in personalizer(server.url, keys.get(role, "dyna_none")):
                 with pytest.raises(ErrorResponseException) as refused:
                     rank(loop)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 from typer.testing import CliRunner
@@ -14,14 +15,17 @@ from typer.testing import CliRunner
 from dynabandit.service.commands import app
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import public_id
+from dynabandit.service.local_types import LocalBatch, LocalDecision
 from dynabandit.service.projections.log_follower import LogFollower, Overview
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.stores.due_decisions import open_decisions
 from dynabandit.service.stores.schema import TABLES, VERSION, migration
+from dynabandit.service.verify import verify
 from service.harness import captured_log, failed_command, running, status_of, talking
 
 STORE_OF_0_1_0 = Path(__file__).parents[2] / "golden" / "service-0.1.0.db.xz"
+STORE_BEFORE_0_2_0 = STORE_OF_0_1_0.with_name("service-0.2.0.dev.db.xz")  # with contexts, rankings and a shadow
 
 
 def version(store: Store) -> int:
@@ -62,6 +66,33 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
         assert store.history(0) is None, "the table of histories exists"
     said = CliRunner().invoke(app, ["verify", "--store", url])
     assert (said.exit_code, said.output.count(" 340 decisions made by 0.1.0, rewards agree")) == (0, 30)
+
+
+@pytest.mark.promise(64, 105, 182)
+def test_a_store_from_before_the_draws_changed_is_replayed_with_the_decisions_of_its_log(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_bytes(lzma.decompress(STORE_BEFORE_0_2_0.read_bytes()))
+    url = f"sqlite:///{tmp_path}/store.db"
+    with contextlib.closing(open_store(url)) as store:
+        before = {one.name: one for one in verify(store)}
+    assert {one.problem for one in before.values()} == {None}
+    assert all(one.made_by == {"0.2.0.dev": one.steps} and one.hashes == 0 for one in before.values())
+    context: dict[str, Any] = {"context": {"hour": 3, "returning": True}}
+    asked = {"context": context, "held": {"unit": "new"}, "ranked": {"rank": 2}, "shadowed": {}, "auto": {}}
+    with running(open_store(url), patience=60) as server, talking(server.url) as (client, http):
+        for name, given in asked.items():
+            client.reward(client.decide(name, **given).decision, 1)
+            assert [one.replayed for one in client.export(name, draws=2)] == [False] * before[name].steps + [True]
+        decisions = LocalBatch(
+            id=client.state("local").id, decider="0" * 16, first=1, base=9, decisions=[LocalDecision(0)] * 3
+        )
+        answer = http.post("/v1/bandits/local/local-decisions", json=msgspec.to_builtins(decisions))
+        assert answer.json()["step"] == 3, "made by a local decider before the upgrade and sent after it"
+    with contextlib.closing(open_store(url)) as store:
+        after = {one.name: one for one in verify(store)}
+    for name, one in after.items():
+        added = 3 if name == "local" else int(name in asked)
+        assert (one.problem, one.made_by) == (None, before[name].made_by)
+        assert (one.steps, one.local_taken) == (before[name].steps + added, 3 if name == "local" else 0)
 
 
 def test_live_pages_wait_until_the_store_is_migrated(tmp_path: Path) -> None:

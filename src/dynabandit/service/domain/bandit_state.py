@@ -50,8 +50,9 @@ SNAPSHOT_FORMAT = "dynabandit.service.state"
 # The last release that decided by rules 1, by rules 2 and so on, up to the rules before those of this release. Append
 # the latest release when policies draw or decide otherwise, or a snapshot holds something else: its decisions are
 # then taken from the log. Append a migration, too, so that earlier releases do not open the store.
-# Rules 1 are not named in events and snapshots. Rules 2: decisions whose reward is in flight count.
-EARLIER_RELEASES = ("0.1.0",)
+# Rules 1 are not named in events and snapshots. Rules 2: decisions whose reward is in flight count. Rules 3: Beta and
+# gamma draws take fewer random numbers, and draws of many arms are made in a tree.
+EARLIER_RELEASES = ("0.1.0", "0.2.0.dev")
 RULES = len(EARLIER_RELEASES) + 1
 RULES_WITH_PENDING_PLAYS = 2
 HASH_PREFIX = f"{RULES}:"
@@ -261,16 +262,15 @@ class LoggedState:
         bandit = self.bandit
         if event.step != bandit.step + 1:
             raise self._mismatch(event, f"the log has step {event.step}, the replay step {bandit.step + 1}")
-        if self.rules < RULES:
-            bandit.play_column(-1 if event.arm is None else event.arm)
-            self.taken[self.rules] += 1
-            return
         details = read_details(event.body)
-        if details.decider is not None or event.step <= self.settings.imported:  # `LocalReplay` makes local ones again
+        is_imported, is_local = event.step <= self.settings.imported, details.decider is not None
+        if is_imported or is_local or self.rules < RULES:  # `LocalReplay` makes local ones again
             column = -1 if event.arm is None else event.arm
             bandit.play_column(column, details.context, counts_for_shares=not details.holdout)
-            if details.decider is not None:
+            if is_local:
                 self.deciders.note(details, event.time)
+            if self.rules < RULES and not is_imported:
+                self.taken[self.rules] += 1
             return
         logged = [-1 if event.arm is None else event.arm] if details.ranking is None else details.ranking
         columns, held = ranked_columns(bandit, self.number, self.settings.holdout, details, len(logged))
@@ -286,8 +286,8 @@ class LoggedState:
         bandit.play_column(columns[0], details.context, counts_for_shares=not held)
 
     def _replay_shadow(self, event: EventRow) -> None:
-        """Let the shadow choose again and compare."""
-        if self.shadow is None:
+        """Let the shadow choose again and compare, unless it chose by older rules."""
+        if self.shadow is None or self.rules < RULES:
             return
         details = read_details(event.body)
         logged, again = (None if one is None else one.column for one in (details.shadow, self.shadow.choose(details)))

@@ -17,8 +17,8 @@ from dynabandit.service.stores.local_keys import local_bodies
 class LocalReplay:
     """Makes local decisions again from copies of the states from which they were made, kept while they are needed.
 
-    Decisions cannot be made again if their state is before the start of a compacted log or was made by older rules, or
-    if earlier decisions from the same state are missing: `taken` counts them.
+    Decisions cannot be made again if their state is before the start of a compacted log or decides by older rules, or
+    if earlier decisions from the same state are missing: `taken` counts them, unless they were stored by older rules.
     """
 
     def __init__(self, store: Store, state: LoggedState) -> None:
@@ -71,7 +71,7 @@ class LocalReplay:
             return
         local = self._local_bandit(state, event.sequence, details)
         if local is None:
-            self.taken += 1
+            self.taken += state.rules == RULES  # the state counts decisions by older rules
         else:
             self._make(local, state, event, details)
         self._left[details.decider, details.base] -= 1

@@ -85,6 +85,7 @@ class Endpoint:
     large: bool = False  # whether the body may be large
     success: int = 200  # the usual status
     problem: type = Problem  # the body of a response that refuses the request
+    cross_origin: bool = False  # whether pages of allowed origins may send it: only what the JavaScript client sends
 
     @property
     def id(self) -> str:

@@ -59,7 +59,7 @@ def check_rate_limit(service: Service, key: KeyRow | None) -> None:
     seconds = 0.0 if key is None else service.rate_limits.seconds_to_wait(key)
     if key is not None and seconds:
         service.metrics.refused.inc()
-        problem = f"this key may send {key.requests_per_second:g} decisions and rewards per second; try again later"
+        problem = f"this key may send {key.requests_per_second:g} requests per second; try again later"
         raise ApiError(429, problem, {"Retry-After": str(math.ceil(seconds))})
 
 

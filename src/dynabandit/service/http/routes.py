@@ -26,6 +26,7 @@ from dynabandit.service.http.request_bodies import decode_body
 from dynabandit.service.http.requests import authorise, check_rate_limit, path_name, query_values, read_body
 from dynabandit.service.http.responses import HEADERS, JSON, add_headers, json_response, problem_response
 from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, error_response
+from dynabandit.service.keys import RATE_LIMITED
 from dynabandit.service.logging_setup import log_change
 from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.service import Service
@@ -43,21 +44,22 @@ ID, AFTER, KIND = Query("id"), Query("after", 0, 0, 2**62), Query("kind", words=
 
 # The most frequent endpoints come first. The OpenAPI document is made from the same table.
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("PUT", "/v1/decisions/{id}/reward", "decide", handlers.add_reward, api.Reward, api.Rewarded,
-             (404, 409, 410)),
-    Endpoint("POST", "/v1/bandits/{name}/decisions", "decide", handlers.decide, api.Decide, api.Decisions, (404, 409),
-             headers=("Idempotency-Key",)),
+    Endpoint("PUT", "/v1/decisions/{id}/reward", "page", handlers.add_reward, api.Reward, api.Rewarded,
+             (404, 409, 410), cross_origin=True),
+    Endpoint("POST", "/v1/bandits/{name}/decisions", "page", handlers.decide, api.Decide, api.Decisions, (404, 409),
+             headers=("Idempotency-Key",), cross_origin=True),
     Endpoint("POST", "/v1/bandits/{name}/local-decisions", "decide", local_handlers.add_local_decisions,
              local_types.LocalBatch, local_types.LocalBatchResult, (404, 409)),
     Endpoint("GET", "/v1/bandits/{name}/local-state", "decide", local_handlers.get_local_state, None,
              local_types.LocalState, (404,),
              query=(AFTER, Query("at_least", 0, 0, 2**62), Query("decider"), Query("waiting", 0, 0, 2**62))),
-    Endpoint("POST", "/v1/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults),
+    Endpoint("POST", "/v1/rewards", "page", handlers.add_rewards, api.Rewards, api.RewardResults,
+             cross_origin=True),
     # The same with the name of the bandit, by which a load balancer can choose the replica
-    Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/reward", "decide", handlers.add_reward, api.Reward, api.Rewarded,
-             (404, 409, 410)),
-    Endpoint("POST", "/v1/bandits/{name}/rewards", "decide", handlers.add_rewards, api.Rewards, api.RewardResults,
-             (404,)),
+    Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/reward", "page", handlers.add_reward, api.Reward, api.Rewarded,
+             (404, 409, 410), cross_origin=True),
+    Endpoint("POST", "/v1/bandits/{name}/rewards", "page", handlers.add_rewards, api.Rewards, api.RewardResults,
+             (404,), cross_origin=True),
     Endpoint("PUT", "/v1/bandits/{name}", "admin", handlers.create, api.Create, api.BanditState, (201, 409),
              large=True),
     Endpoint("GET", "/v1/bandits", "read", handlers.list_bandits, None, api.BanditList,
@@ -70,10 +72,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              (404, 409)),
     Endpoint("POST", "/v1/bandits/{name}/policy/preview", "read", handlers.preview_policy, api.PreviewPolicy,
              api.Preview, (404,)),
-    Endpoint("PUT", "/v1/decisions/{id}/metrics", "decide", monitoring_handlers.add_metrics, monitoring.Metrics,
-             monitoring.CountedMetrics, (404, 409, 410)),
-    Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/metrics", "decide", monitoring_handlers.add_metrics,
-             monitoring.Metrics, monitoring.CountedMetrics, (404, 409, 410)),
+    Endpoint("PUT", "/v1/decisions/{id}/metrics", "page", monitoring_handlers.add_metrics, monitoring.Metrics,
+             monitoring.CountedMetrics, (404, 409, 410), cross_origin=True),
+    Endpoint("PUT", "/v1/bandits/{name}/decisions/{id}/metrics", "page", monitoring_handlers.add_metrics,
+             monitoring.Metrics, monitoring.CountedMetrics, (404, 409, 410), cross_origin=True),
     Endpoint("PUT", "/v1/bandits/{name}/guardrails", "admin", monitoring_handlers.set_guardrails,
              monitoring.SetGuardrails, api.Changed, (404,)),
     Endpoint("GET", "/v1/bandits/{name}/alerts", "read", monitoring_handlers.get_alerts, None, monitoring.Alerts,
@@ -196,7 +198,7 @@ def _bind_endpoints(service: Service, telemetry: Instrumentation | None) -> list
     for one in ENDPOINTS:
         serve = _bind(service, pacer, one)
         if one.path not in found:
-            shared = tuple(each.method for each in ENDPOINTS if each.path == one.path and each.permission == "decide")
+            shared = tuple(each.method for each in ENDPOINTS if each.path == one.path and each.cross_origin)
             found[one.path] = Resource(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", one.path)), {}, shared)
         found[one.path].methods[one.method] = serve if telemetry is None else telemetry.wrap(one, serve)
     return list(found.values())
@@ -212,9 +214,9 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
         started = time.perf_counter()
         try:
             key = authorise(service, request, endpoint.permission) if endpoint.permission else None
-            if endpoint.permission == "decide" and method != "GET":  # before the body is read
+            if endpoint.permission in RATE_LIMITED:  # before the body is read
                 check_rate_limit(service, key)
-                if service.writer.admission.is_full():
+                if method != "GET" and service.writer.admission.is_full():
                     raise OverloadedError
             if decoder is not None:
                 content = decode_body(decoder, await read_body(request, limit))

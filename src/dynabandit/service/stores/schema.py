@@ -57,6 +57,10 @@ CREATE INDEX events_changes ON events (bandit, kind, sequence) WHERE body IS NOT
     """
 CREATE TABLE alert_positions (bandit {integer} PRIMARY KEY, sequence {integer} NOT NULL)
 """,
+    # The rules of decisions have changed: earlier versions cannot replay them
+    """
+DELETE FROM histories
+""",
 )
 VERSION = len(MIGRATIONS)
 TABLES = (

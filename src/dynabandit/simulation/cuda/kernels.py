@@ -22,6 +22,7 @@ from dynabandit.environments.delays import DelayParams
 from dynabandit.environments.reward_laws import RewardFunctions
 from dynabandit.policies.base import PolicyFunctions
 from dynabandit.policies.choose_arm import SCRATCH_ROWS, Workspace
+from dynabandit.simulation.code_versions import device_version
 from dynabandit.simulation.cuda import calls, words  # noqa: F401  # they change how kernels are compiled
 from dynabandit.simulation.cuda.group_shapes import LANES, GroupShape
 from dynabandit.simulation.stepper import Block, Paths, Record, Replications, add_switches, make_play_replication
@@ -206,8 +207,8 @@ def _shuffled(width: int, in_step: bool) -> tuple[Callable[..., Any], ...]:
 def jit(function: Callable[..., None], *, in_single: bool, **options: Any) -> Any:
     """Compile for the GPU, in double precision or in fast single precision."""
     if in_single:
-        return compiled_for_cuda(single(function), fastmath=FAST, **options)
-    return compiled_for_cuda(function, **options)
+        return compiled_for_cuda(single(function), device_code=device_version(), fastmath=FAST, **options)
+    return compiled_for_cuda(function, device_code=device_version(), **options)
 
 
 def scratch_is_shared(shape: GroupShape, rows: int, *, in_single: bool) -> bool:
