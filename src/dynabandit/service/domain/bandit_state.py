@@ -42,7 +42,7 @@ from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.domain.open_decisions import OpenDecisions
 from dynabandit.service.domain.settings import Settings
 from dynabandit.service.domain.shadow import Shadow, restarted
-from dynabandit.service.errors import ReplayMismatchError
+from dynabandit.service.errors import ReplayMismatchError, unreadable
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -202,7 +202,7 @@ class LoggedState:
         try:
             self._apply(event)
         except DAMAGE as error:
-            raise self._mismatch(event, f"it cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+            raise unreadable(self.settings.name, event.sequence, error) from error
 
     def _apply(self, event: EventRow) -> None:
         kind = event.kind
