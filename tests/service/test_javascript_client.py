@@ -22,7 +22,7 @@ from dynabandit.client import Client
 from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, running, talking, wait_for
+from service.harness import ARMS, Running, running, status_of, talking, wait_for
 from service.test_client import LosingRelay
 
 FOLDER = Path(str(files("dynabandit.service.web"))) / "javascript_client"
@@ -75,7 +75,7 @@ def test_the_package_has_the_version_of_the_library() -> None:
 
 
 def test_the_types_declare_every_method() -> None:
-    implemented = set(re.findall(r"^  (?:async )?([a-z]\w+)\(", SCRIPT, re.MULTILINE)) - {"constructor"}
+    implemented = set(re.findall(r"^  (?:async )?([a-z]\w+)\(.*\) {$", SCRIPT, re.MULTILINE)) - {"constructor"}
     declared = set(re.findall(r"^  ([a-z]\w+)\(", TYPES.partition("export class Client")[2], re.MULTILINE))
     assert declared == implemented | {"constructor"}
 
@@ -214,14 +214,15 @@ def test_errors_have_the_status_and_the_message_of_the_service(server: Running) 
 class Scripted(BaseHTTPRequestHandler):
     """Answers with one status after the other; None closes the connection, and -1 leaves the caller waiting."""
 
+    refusal = '{"problem": "not now"}'
     statuses: list[int | None]
-    attempts: list[float]
+    attempts: list[str]  # their paths
     release: threading.Event
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         status = self.statuses[min(len(self.attempts), len(self.statuses) - 1)]
-        self.attempts.append(0.0)
+        self.attempts.append(self.path)
         if status == -1:
             self.release.wait(60)
         if status is None or status == -1:
@@ -231,7 +232,7 @@ class Scripted(BaseHTTPRequestHandler):
         self.send_header("Retry-After", "0.01")
         self.send_header("Content-Type", "application/json")
         self.end_headers()
-        self.wfile.write(b'{"decision": "d", "reward": 1}' if status == 200 else b'{"problem": "not now"}')
+        self.wfile.write(b'{"decision": "d", "reward": 1}' if status == 200 else self.refusal.encode())
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -290,6 +291,14 @@ def test_a_reward_is_stored_until_it_is_counted_or_refused_for_good(
     assert len(script.attempts) == attempts
 
 
+@pytest.mark.promise(262)
+@pytest.mark.parametrize("answer", ["<html>nothing here</html>", '{"message": "nothing here"}', "404", ""])
+def test_a_proxy_does_not_refuse_a_reward_for_good(scripted: Any, answer: str) -> None:
+    url, script = scripted(404)
+    script.refusal = answer
+    assert run_node(REWARD_ONCE, url=url, timeout=60) == [[404, f"404: {answer}"], 1]
+
+
 def test_without_an_answer_a_call_ends_after_the_timeout_of_its_last_try(scripted: Any) -> None:
     url, _ = scripted(-1)
     (status, problem), stored = run_node(REWARD_ONCE, url=url, timeout=0.1)
@@ -327,16 +336,126 @@ def test_stored_rewards_are_sent_when_the_service_is_back_and_count_once(server:
         assert [event.reward for event in python.events("b", kind="reward")] == [1.0, 0.0, 1.0]
 
 
-def test_something_that_is_not_the_service_is_an_error(scripted: Any) -> None:
-    url, _ = scripted(200)
-    problem = run_node(
+@pytest.mark.promise(262)
+def test_stored_rewards_wait_behind_one_that_fails_and_are_not_kept_for_ever(scripted: Any) -> None:
+    url, script = scripted(401)
+    result = run_node(
         """
-        globalThis.fetch = async () => new Response("<html>");
-        await new Client(url).reward("d", 1).catch((error) => console.log(JSON.stringify(error.message)));
+        const storage = new MemoryStorage();
+        const put = (name, time, key) => storage.setItem(`dynabandit ${url} ${name}`, JSON.stringify(
+          { method: "PUT", path: `/v1/decisions/${name}/reward`, body: '{"reward": 1}', time, key }));
+        const days = 24 * 3600_000;
+        const now = Date.now();
+        put("old", now - 31 * days);
+        put("late", now - 29 * days);
+        for (let at = 0; at < 1000; at++) put(`d${at}`, now - at);
+        const client = new Client(url, { storage, key: "dyna_0123_secret" });
+        const left = [await client.flush()];
+        const has = (name) => storage.getItem(`dynabandit ${url} ${name}`) !== null;
+        const kept = ["old", "late", "d999", "d998", "d0"].map(has);
+        await client.reward("another", 1).catch(() => {});
+        left.push(storage.length, has("d999"));
+        console.log(JSON.stringify([kept, left]));
         """,
         url=url,
     )
-    assert problem == "200: the answer to PUT /v1/decisions/d/reward is not dynabandit's: <html>"
+    assert result == [[False, False, True, True, True], [1000, 1000, False]]
+    assert len(script.attempts) == 2, "of all stored rewards one was sent, and then the new one"
+
+
+@pytest.mark.promise(262)
+def test_rewards_of_another_key_come_last(scripted: Any) -> None:
+    url, script = scripted(200, 404, 200)
+    assert run_node(
+        """
+        const storage = new MemoryStorage();
+        const body = '{"reward": 1}';
+        for (const [time, key] of [[1, "other"], [2, "0123"], [3, "other"]]) {
+          storage.setItem(`dynabandit ${url} ${time}`, JSON.stringify(
+            { method: "PUT", path: `/v1/decisions/${time}/reward`, body, time: Date.now() + time, key }));
+        }
+        console.log(await new Client(url, { storage, key: "dyna_0123_secret" }).flush());
+        """,
+        url=url,
+    ) == 2  # fmt: skip
+    assert script.attempts == ["/v1/decisions/2/reward", "/v1/decisions/1/reward"]
+
+
+@pytest.mark.promise(262)
+def test_of_several_rewards_those_are_kept_that_may_still_be_counted() -> None:
+    sent, statuses, stored = run_node(
+        """
+        const sent = [];
+        let statuses = [200, 500, 409, 503];
+        globalThis.fetch = async (_, { body }) => {
+          const { rewards } = JSON.parse(body);
+          sent.push(rewards.map((one) => one.decision));
+          return Response.json({ results: rewards.map(({ decision }, at) => ({ decision, status: statuses[at] })) });
+        };
+        const storage = new MemoryStorage();
+        const client = new Client(url, { storage });
+        const results = await client.rewardMany(["a", "b", "c", "d"].map((decision) => ({ decision, reward: 1 })));
+        const stored = [storage.length];
+        statuses = [500, 200];
+        stored.push(await client.flush());
+        statuses = [404];
+        stored.push(await client.flush());
+        console.log(JSON.stringify([sent, results.map((one) => one.status), stored]));
+        """,
+        url="http://127.0.0.1:9",
+    )
+    assert sent == [["a", "b", "c", "d"], ["b", "d"], ["b"]]
+    assert (statuses, stored) == ([200, 500, 409, 503], [1, 1, 0])
+
+
+@pytest.mark.promise(262)
+def test_clients_with_other_keys_leave_rewards_that_they_may_not_send(store: "Store") -> None:
+    (other, other_row), (newer, newer_row) = new_key("page", namespace="other"), new_key("page")
+    store.server.service.store.add_key(other_row)
+    store.server.service.store.add_key(newer_row)
+    store.admin.create("shop/b", ARMS)
+    made = [one.decision for one in store.admin.decide_many("shop/b", 2)]
+    with talking(store.server.url, newer) as (python, _):
+        wait_for(lambda: status_of(python.reward, "nobody", 1) == 404)
+    result = run_node(
+        """
+        const storage = new MemoryStorage();
+        const { fetch } = globalThis;
+        globalThis.fetch = () => Promise.reject(new TypeError("fetch failed"));
+        const client = new Client(url, { storage, key, tries: 1 });
+        await client.reward(ids[0], 1).catch(() => {});
+        await client.reward("nobody", 1).catch(() => {});
+        globalThis.fetch = fetch;
+        const left = [];
+        left.push(await new Client(url, { storage, key: other }).flush());
+        left.push(await new Client(url, { storage, key: newer }).flush());
+        left.push(await new Client(url, { storage, key }).flush());
+        storage.setItem(`dynabandit ${url} earlier`, JSON.stringify(
+          { method: "PUT", path: `/v1/decisions/${ids[1]}/reward`, body: '{"reward": 0}' }));
+        left.push(await new Client(url, { storage, key }).flush());
+        console.log(JSON.stringify(left));
+        """,
+        url=store.server.url, key=store.key, other=other, newer=newer, ids=made,
+    )  # fmt: skip
+    assert result == [2, 1, 0, 0], "another namespace, another key of the same one, the same key; an earlier release"
+    assert [event.reward for event in store.admin.events("shop/b", kind="reward")] == [1.0, 0.0]
+    store.admin.delete("shop/b", erase=True)
+
+
+@pytest.mark.parametrize("answer", ["<html>", "{}", "true"])
+def test_something_that_is_not_the_service_is_an_error(answer: str) -> None:
+    problem, stored = run_node(
+        """
+        globalThis.fetch = async () => new Response(answer);
+        const storage = new MemoryStorage();
+        const problem = await new Client(url, { storage }).reward("d", 1).catch((error) => error.message);
+        console.log(JSON.stringify([problem, storage.length]));
+        """,
+        url="http://127.0.0.1:9",
+        answer=answer,
+    )
+    assert problem == f"200: the answer to PUT /v1/decisions/d/reward is not dynabandit's: {answer}"
+    assert stored == 1
 
 
 @pytest.mark.parametrize(
@@ -349,11 +468,18 @@ def test_something_that_is_not_the_service_is_an_error(scripted: Any) -> None:
         ('await new Client(url).reward("d", NaN)', "reward must be a number, got NaN"),
         ('await new Client(url).reward("d", "1")', "reward must be a number, got 1"),
         ('await new Client(url).metrics("d", { latency: null })', "latency must be a number, got null"),
+        ("await new Client(url).decide()", "name must be the name of a bandit, got undefined"),
+        ('await new Client(url).decideMany("", 2)', "name must be the name of a bandit, got "),
+        ('await new Client(url).reward("d", 1, { name: null })', "name must be the name of a bandit, got null"),
+        ('new Client(url, { key: "dyna_\u2026" })', "key must have 1 to 255 printable ASCII characters"),
+        ('new Client(url, { key: "dyna_1\\n_2" })', "key must have 1 to 255 printable ASCII characters"),
+        ('await new Client(url).decide("b", { key: "\u00fc" })', "key must have 1 to 255 printable ASCII characters"),
         ("await new Client(url).reward({}, 1)", "decision must be the id of a decision, its field `decision`"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_is_sent(code: str, message: str) -> None:
     program = f"try {{ {code} }} catch (error) {{ console.log(JSON.stringify([error.name, error.message])) }}"
+    program = f"globalThis.fetch = () => process.exit(1); {program}"
     assert run_node(program, url="http://127.0.0.1:9") == ["TypeError", message]
 
 
@@ -386,7 +512,8 @@ class Store:
         """Return code that makes a client in a page, loaded from the service."""
         return f"""async () => {{
           const {{ Client, ServiceError }} = await import("{self.server.url}/client/dynabandit.js");
-          const connect = (options) => new Client("{self.server.url}", {{ key: "{self.key}", ...options }});
+          const key = "{self.key}";
+          const connect = (options) => new Client("{self.server.url}", {{ key, ...options }});
           {code}
         }}"""
 
@@ -425,7 +552,7 @@ def test_a_page_of_another_origin_decides_and_rewards(bandit: Store, open_page: 
     visit = open_page(bandit.page)
     found = visit.page.evaluate(
         bandit.script("""
-          const client = connect();
+          const client = connect({ key: `${key}\\n` }); // as a file ends, which `fetch` accepts
           const decision = await client.decide("b");
           await client.reward(decision.decision, 1);
           const problem = await client.decide("nobody").catch((error) => error.message);

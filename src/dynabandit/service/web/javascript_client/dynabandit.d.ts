@@ -75,10 +75,12 @@ export interface DecideOptions {
 
 /** A call that failed. */
 export class ServiceError extends Error {
-  constructor(status: number, problem: string, options?: { cause?: unknown });
+  constructor(status: number, problem: string, options?: { cause?: unknown; isFinal?: boolean });
   /** The status of the answer, or 0 if none came. */
   readonly status: number;
   readonly problem: string;
+  /** Whether the service, not something before it, refused the call for good: it would refuse it again. */
+  readonly isFinal: boolean;
 }
 
 /** A client of the decision service. Calls are sent again until they are answered, and count once. */
@@ -88,7 +90,7 @@ export class Client {
   decide(name: string, options?: DecideOptions): Promise<Decision>;
   /** Make several decisions in the same context. */
   decideMany(name: string, count: number, options?: { context?: Context; key?: string }): Promise<Decision[]>;
-  /** Send the reward of a decision; with the `name` of its bandit, a load balancer can route it. */
+  /** Send the reward of a decision: `name` is its bandit, for load balancers; `arm` the arm of its ranking taken. */
   reward(decision: string, reward: number | boolean, options?: { name?: string; arm?: string }): Promise<Rewarded>;
   /** Send several rewards; each has its own status. */
   rewardMany(rewards: Iterable<GivenReward>, options?: { name?: string }): Promise<RewardResult[]>;

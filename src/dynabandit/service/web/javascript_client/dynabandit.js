@@ -1,28 +1,24 @@
-// A client of dynabandit's decision service, for browsers and for Node 18 or newer. It needs no other package.
-// Every call is sent again if no answer came or the service was busy. That is safe: a decision carries a key that gives
-// the same decision again, and a reward counts once however often it is sent.
+// A client of dynabandit's decision service, for browsers and Node 18 or newer; dynabandit.d.ts explains its methods.
+// Calls are sent again if no answer came or the service was busy, and count once: decisions have an idempotency key.
 
-const RETRIED = [408, 429, 502, 503, 504];
+const RETRIED = [0, 408, 429, 502, 503, 504]; // 0: no answer
 const NOT_FINAL = [401, 403, ...RETRIED]; // with another key or later, the same call may succeed
 const FIRST_PAUSE = 0.05; // seconds; doubled at each try, plus up to as much again at random
 const LONGEST_PAUSE = 2;
+const MOST_STORED = 1000; // calls
+const LONGEST_STORED = 30 * 24 * 3600_000; // milliseconds
 const KEEPALIVE_BYTES = 16_000; // browsers allow 64 KiB for all calls that may outlive their page
 
-/** A call that failed. `status` is the status of the answer, or 0 if none came; `problem` says why. */
 export class ServiceError extends Error {
-  constructor(status, problem, options) {
+  constructor(status, problem, { isFinal = false, ...options } = {}) {
     super(status ? `${status}: ${problem}` : problem, options);
     this.name = "ServiceError";
     this.status = status;
     this.problem = problem;
+    this.isFinal = isFinal;
   }
 }
 
-/**
- * A client of the service at `url`. Options: `key`, an API key; `timeout`, the seconds to wait for an answer; `tries`,
- * how often a call is tried; `storage`, where rewards and metrics are kept until the service has them, in browsers
- * `localStorage` unless it is null.
- */
 export class Client {
   #url;
   #headers;
@@ -30,193 +26,194 @@ export class Client {
   #tries;
   #storage;
   #prefix;
+  #keyId;
   #pauses = new Set();
   #flushing = null;
-  #hurry = () => this.#pauses.forEach((end) => end());
-  #flushLater = () => void this.flush();
+  #closing = new AbortController();
 
   constructor(url, { key, timeout = 10, tries = 6, storage = pageStorage() } = {}) {
     this.#url = baseUrl(url);
-    if (!(timeout > 0 && timeout < Infinity)) throw new TypeError(`timeout must be above 0 seconds, got ${timeout}`);
-    if (!(Number.isInteger(tries) && tries > 0)) {
-      throw new TypeError(`tries must be a whole number of at least 1, got ${tries}`);
-    }
-    this.#headers = { "Content-Type": "application/json", ...(key && { Authorization: `Bearer ${key}` }) };
+    check(timeout > 0 && timeout < Infinity, `timeout must be above 0 seconds, got ${timeout}`);
+    check(Number.isInteger(tries) && tries > 0, `tries must be a whole number of at least 1, got ${tries}`);
+    this.#headers = { "Content-Type": "application/json" };
+    if (key) this.#headers.Authorization = `Bearer ${printable(key.trim())}`;
     this.#timeout = timeout;
     this.#tries = tries;
     this.#storage = storage;
     this.#prefix = `dynabandit ${this.#url} `;
-    globalThis.addEventListener?.("pagehide", this.#hurry);
-    globalThis.addEventListener?.("online", this.#flushLater);
-    this.#flushLater();
+    this.#keyId = /^dyna_(\w+?)_/.exec(key)?.[1]; // not secret
+    const { signal } = this.#closing;
+    globalThis.addEventListener?.("pagehide", () => this.#pauses.forEach((end) => end()), { signal });
+    globalThis.addEventListener?.("online", () => this.flush(), { signal });
+    this.flush();
   }
 
-  /** Make a decision, if wanted in a `context`, for a `unit`, `among` some arms, with a ranking of `rank` arms. */
   async decide(name, { context, unit, among, rank, key } = {}) {
-    const [decision] = await this.#decide(name, { context, unit, among, rank }, key);
-    return decision;
+    return (await this.#decide(name, { context, unit, among, rank }, key))[0];
   }
 
-  /** Make several decisions in the same context. */
   decideMany(name, count, { context, key } = {}) {
     return this.#decide(name, { count, context }, key);
   }
 
   async #decide(name, body, key = randomToken()) {
-    const call = { method: "POST", path: bandit(name, "decisions"), body: JSON.stringify(body) };
-    return (await this.#send(call, { "Idempotency-Key": key })).decisions;
+    const headers = { "Idempotency-Key": printable(key) };
+    const call = { method: "POST", path: bandit(name, "decisions"), body: JSON.stringify(body), headers };
+    return (await this.#send(call)).decisions;
   }
 
-  /** Send the reward of a decision: `name` is its bandit, for load balancers; `arm` the arm of its ranking taken. */
   async reward(decision, reward, { name, arm } = {}) {
-    return this.#deliver("PUT", ofDecision(name, decision, "reward"), { reward: finite("reward", reward), arm });
+    return this.#submit("PUT", ofDecision(name, decision, "reward"), { reward: finite("reward", reward), arm });
   }
 
-  /** Send several rewards, `{ decision, reward, arm }` each; returns the status of each one. */
   async rewardMany(rewards, { name } = {}) {
     const path = name === undefined ? "/v1/rewards" : bandit(name, "rewards");
-    const given = Array.from(rewards, (one) => ({
-      decision: id(one.decision),
-      reward: finite("reward", one.reward),
-      arm: one.arm,
-    }));
-    return (await this.#deliver("POST", path, { rewards: given })).results;
+    const checked = ({ decision, reward, arm }) => ({ decision: id(decision), reward: finite("reward", reward), arm });
+    return (await this.#submit("POST", path, { rewards: Array.from(rewards, checked) })).results;
   }
 
-  /** Send metrics of a decision, for which its bandit has guardrails, such as `{ latency: 0.3 }`. */
   async metrics(decision, metrics, { name } = {}) {
     const values = Object.entries(metrics).map(([metric, value]) => [metric, finite(metric, value)]);
-    return this.#deliver("PUT", ofDecision(name, decision, "metrics"), { metrics: Object.fromEntries(values) });
+    return this.#submit("PUT", ofDecision(name, decision, "metrics"), { metrics: Object.fromEntries(values) });
   }
 
-  /** Send again what is stored, because the service could not be reached; returns how much is left. */
-  async flush() {
-    this.#flushing ??= this.#flush().finally(() => (this.#flushing = null));
-    return this.#flushing;
+  flush() {
+    return (this.#flushing ??= this.#flush().finally(() => (this.#flushing = null)));
   }
 
   async #flush() {
-    for (const place of this.#stored()) {
-      const call = read(this.#storage.getItem(place));
+    for (const call of this.#stored().sort((a, b) => a.isForeign - b.isForeign)) {
       try {
-        if (call) await this.#send(call);
-        this.#storage.removeItem(place);
+        await this.#deliver(call);
       } catch (error) {
-        if (isFinal(error)) this.#storage.removeItem(place);
-        else if (error.status === 0) break;
+        if (!error.isFinal) break; // the next call would fail, too
       }
     }
     return this.#stored().length;
   }
 
+  /** The stored calls, the oldest first; those of clients with another key are foreign. */
   #stored() {
-    const places = Array.from({ length: this.#storage?.length ?? 0 }, (_, index) => this.#storage.key(index));
-    return places.filter((place) => place.startsWith(this.#prefix));
+    const storage = this.#storage;
+    const places = Array.from({ length: storage?.length ?? 0 }, (_, index) => storage.key(index));
+    const calls = places
+      .filter((place) => place.startsWith(this.#prefix))
+      .map((place) => ({ key: this.#keyId, time: Date.now(), ...read(storage.getItem(place)), place }))
+      .map((call) => ({ ...call, isForeign: call.key !== this.#keyId }))
+      .sort((a, b) => a.time - b.time);
+    const isKept = ({ body, time }, index) =>
+      body && time > Date.now() - LONGEST_STORED && index >= calls.length - MOST_STORED;
+    calls.forEach((call, index) => isKept(call, index) || storage.removeItem(call.place));
+    return calls.filter(isKept);
   }
 
-  /** End the client: it no longer listens to events of its page. */
   close() {
-    globalThis.removeEventListener?.("pagehide", this.#hurry);
-    globalThis.removeEventListener?.("online", this.#flushLater);
+    this.#closing.abort();
   }
 
-  /** Store a call, send it, and forget it once it is counted or refused for good. */
-  async #deliver(method, path, content) {
-    const call = { method, path, body: JSON.stringify(content) };
+  #submit(method, path, content) {
     const place = this.#prefix + randomToken();
+    const call = { method, path, body: JSON.stringify(content), key: this.#keyId, time: Date.now(), place };
+    this.#store(call);
+    return this.#deliver(call);
+  }
+
+  #store(call) {
     try {
-      this.#storage?.setItem(place, JSON.stringify(call));
+      this.#storage?.setItem(call.place, JSON.stringify(call));
+      this.#stored(); // removes the oldest one if there are too many
     } catch {
       // the storage is full: the call is sent all the same
     }
+  }
+
+  /** Send a stored call, and forget what of it is counted or refused for good. */
+  async #deliver(call) {
     try {
-      const result = await this.#send(call);
-      this.#storage?.removeItem(place);
-      return result;
+      const keepalive = call.body.length < KEEPALIVE_BYTES;
+      const answer = await this.#send({ ...call, keepalive });
+      const isOpen = (_, index) => !isFinal(answer.results[index]?.status, call);
+      const left = answer.results ? JSON.parse(call.body).rewards.filter(isOpen) : [];
+      if (left.length) this.#store({ ...call, body: JSON.stringify({ rewards: left }) });
+      else this.#storage?.removeItem(call.place);
+      return answer;
     } catch (error) {
-      if (isFinal(error)) this.#storage?.removeItem(place);
+      if (error.isFinal) this.#storage?.removeItem(call.place);
       throw error;
     }
   }
 
-  async #send(call, headers) {
-    const asked = `${call.method} ${call.path}`;
+  async #send(call) {
     for (let attempt = 1; ; attempt++) {
-      const { status, text, failure, retryAfter } = await this.#fetch(call, headers);
+      const { status, text, retryAfter = 0, cause } = await this.#fetch(call);
       const answer = read(text);
-      if (status >= 200 && status < 300) {
-        if (answer) return answer;
-        throw new ServiceError(status, `the answer to ${asked} is not dynabandit's: ${text.slice(0, 200)}`);
-      }
-      const tries = `in ${attempt} tries`;
-      const isLast = attempt === this.#tries;
-      if (status === 0 && isLast) {
-        const why = failure.cause?.message || failure.message;
-        throw new ServiceError(0, `no answer to ${asked} from ${this.#url} ${tries}: ${why}`, { cause: failure });
-      }
-      if (status !== 0 && (isLast || !RETRIED.includes(status))) {
-        const problem = answer?.problem ?? text.slice(0, 200);
-        throw new ServiceError(status, RETRIED.includes(status) ? `${problem} (${tries})` : problem);
+      const isSuccess = status >= 200 && status < 300;
+      if (isSuccess && (answer?.decision ?? answer?.decisions ?? answer?.results)) return answer;
+      const isRetried = RETRIED.includes(status);
+      if (!isRetried || attempt === this.#tries) {
+        const asked = `${call.method} ${call.path}`;
+        const tries = `in ${attempt} tries`;
+        let problem = answer?.problem ?? text.slice(0, 200);
+        if (isSuccess) problem = `the answer to ${asked} is not dynabandit's: ${problem}`;
+        else if (!status) problem = `no answer to ${asked} from ${this.#url} ${tries}: ${problem}`;
+        else if (isRetried) problem += ` (${tries})`;
+        const isRefusal = !isSuccess && Boolean(answer?.problem);
+        throw new ServiceError(status, problem, { isFinal: isRefusal && isFinal(status, call), cause });
       }
       const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1)) * (1 + Math.random());
       await this.#pause(Math.max(pause, Math.min(retryAfter, this.#timeout)));
     }
   }
 
-  async #fetch({ method, path, body }, headers) {
+  async #fetch({ method, path, body, headers, keepalive }) {
     try {
       const answer = await fetch(this.#url + path, {
         method,
         body,
         headers: { ...this.#headers, ...headers },
-        keepalive: headers === undefined && body.length < KEEPALIVE_BYTES, // the call goes on when its page is closed
+        keepalive,
         signal: AbortSignal.timeout(1000 * this.#timeout),
       });
       const retryAfter = Number(answer.headers.get("Retry-After")) || 0;
       return { status: answer.status, text: await answer.text(), retryAfter };
-    } catch (failure) {
-      return { status: 0, failure, retryAfter: 0 };
+    } catch (cause) {
+      return { status: 0, text: cause.cause?.message || cause.message, cause };
     }
   }
 
   /** Wait, but not longer than the page is open. */
   #pause(seconds) {
     return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer);
-        this.#pauses.delete(end);
+      this.#pauses.add(resolve);
+      setTimeout(() => {
+        this.#pauses.delete(resolve);
         resolve();
-      };
-      const timer = setTimeout(end, 1000 * seconds);
-      this.#pauses.add(end);
+      }, 1000 * seconds);
     });
   }
 }
 
-/** Whether a call was refused for good. */
-function isFinal(error) {
-  return error.status >= 400 && error.status < 500 && !NOT_FINAL.includes(error.status);
+/** Whether a status of the service is its last word. A key may not know the decisions of another one. */
+function isFinal(status, { isForeign }) {
+  return status < 500 && !NOT_FINAL.includes(status) && !(status === 404 && isForeign);
+}
+
+function check(isValid, message) {
+  if (!isValid) throw new TypeError(message);
 }
 
 function baseUrl(url) {
-  try {
-    const { origin, pathname, protocol } = new URL(url, globalThis.location?.href);
-    if (/^https?:$/.test(protocol)) return origin + pathname.replace(/\/+$/, "");
-  } catch {
-    // the message below
-  }
-  throw new TypeError(`url must be like https://decisions.example.com, got ${url}`);
+  const parsed = orNull(() => new URL(url, globalThis.location?.href));
+  check(/^https?:$/.test(parsed?.protocol), `url must be like https://decisions.example.com, got ${url}`);
+  return parsed.origin + parsed.pathname.replace(/\/+$/, "");
 }
 
 function pageStorage() {
-  try {
-    return globalThis.document ? globalThis.localStorage : null;
-  } catch {
-    return null; // the page may not store anything
-  }
+  return orNull(() => (globalThis.document ? globalThis.localStorage : null)); // not every page may store something
 }
 
 function bandit(name, ...parts) {
+  check(name && typeof name === "string", `name must be the name of a bandit, got ${name}`);
   return `/v1/bandits/${[name, ...parts].map(encodeURIComponent).join("/")}`;
 }
 
@@ -226,19 +223,29 @@ function ofDecision(name, decision, what) {
 }
 
 function id(decision) {
-  if (typeof decision === "string") return decision;
-  throw new TypeError("decision must be the id of a decision, its field `decision`");
+  check(typeof decision === "string", "decision must be the id of a decision, its field `decision`");
+  return decision;
+}
+
+/** Check what will be in a header: `fetch` refuses other characters, as if no answer came. */
+function printable(key) {
+  check(/^[ -~]{1,255}$/.test(key), "key must have 1 to 255 printable ASCII characters");
+  return key;
 }
 
 function finite(what, value) {
   const number = typeof value === "boolean" ? Number(value) : value;
-  if (Number.isFinite(number)) return number;
-  throw new TypeError(`${what} must be a number, got ${value}`);
+  check(Number.isFinite(number), `${what} must be a number, got ${value}`);
+  return number;
 }
 
 function read(text) {
+  return orNull(() => JSON.parse(text));
+}
+
+function orNull(compute) {
   try {
-    return JSON.parse(text);
+    return compute();
   } catch {
     return null;
   }
