@@ -51,7 +51,8 @@ INTERPRETED := tests/estimators tests/policies tests/environments tests/simulati
 
 # Two jobs, each of several processes, keep two cores busy to the end. The output of the second one is shown when it is
 # finished
-test: $(READY) browser
+test:
+	@$(MAKE) --no-print-directory --jobs 2 setup browser
 	@mkdir -p out
 	$(MAKE) --jobs 2 compiled lint-and-interpreted
 
@@ -88,7 +89,7 @@ test-order: $(READY) browser
 
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --durations=10 $(INTERPRETED) \
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal --durations=10 $(INTERPRETED) \
 	  tests/offline/test_replay_oracle.py tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator; the tables of the paper

@@ -28,7 +28,7 @@ from service.harness import ARMS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 NOT_RUN = re.compile(
-    r"sudo (python3 -m venv|\S+/pip install|useradd|systemctl daemon-reload|-u dynabandit bash)|cd /var/lib|"
+    r"sudo (python3 -m venv|\S+/pip install|useradd|systemctl daemon-reload|-u dynabandit bash)|umask|cd /var/lib|"
     r"export PATH=|podman (build|exec|run .* serve )|podman run --detach|dynabandit serve$"
 )
 DATABASE = "db.example.com"
@@ -90,6 +90,7 @@ class Machine:
         """Return a command with the addresses of this machine."""
         command = re.sub(rf"@{DATABASE}/(\w+)", rf"@/\1?host={self.sockets}", command)
         command = command.replace(f"--host {DATABASE}", f"--host {self.sockets} --username postgres")
+        command = command.replace(" --pwprompt", "")  # this database asks for none
         return command.replace("http://127.0.0.1:8000", self.urls.get("sqlite", ""))
 
     def output(self, command: str) -> str:
