@@ -73,7 +73,7 @@ __all__ = [
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
     "ArmNumbers", "PythonPolicy", "PythonStep", "policy_class", "register",
-    "is_contextual", "registered_name",
+    "is_contextual", "register_plugin", "registered_name",
     "Uniform", "policy", "AUTO", "resolved", "MixTS",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
     "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
@@ -233,6 +233,11 @@ def registered_name(text: str) -> str:
     """
     kind = plugins.class_or_name(text, Policy)
     return kind if isinstance(kind, str) else register(kind).name
+
+
+def register_plugin(text: str) -> None:
+    """Register a policy of another package, given as the name of an entry point or as ``module:Class``."""
+    register(policy_class(registered_name(text)))
 
 
 def policy_class(name: Any) -> type[Policy]:
