@@ -1,15 +1,24 @@
-"""What the page of a bandit offers beside its charts: the comparison of arms, and the limits of an arm."""
+"""What the page of a bandit offers beside its charts: the comparison of arms, code to copy, and limits of arms."""
 
 import random
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from axe import serious
-from browser import OpenPage
+from browser import OpenPage, open_visit
 from dynabandit.client import Client
-from service.harness import Running
+from dynabandit.service.keys import new_key
+from dynabandit.service.stores import open_store
+from service.harness import Running, running, talking
 from service.web.demo_shop import play
 from service.web.page_helpers import ARMS, arm_row, bandit_url, wait_for_charts
 
@@ -46,6 +55,70 @@ def test_arms_are_compared_with_a_control_arm_that_the_address_remembers(
     expect(page.locator("#comparison-note")).to_have_text("by the estimates of the policy now")
     assert page.url == bandit_url(site, "compared")
     assert visit.errors == []
+
+
+@contextmanager
+def folder_server(folder: Path) -> Iterator[str]:
+    """Serve the files of a folder at another origin than the service's."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_code_for_this_bandit_runs(tmp_path: Path, browser: Browser) -> None:
+    """The name, arms and features have what is special in each language."""
+    name = 'it\'s "here"/ü $HOME \\\\'
+    features = {
+        'user\'s "tier"': {"kind": "category", "values": ['go\'ld "$1" \\\\']},
+        "taste": {"kind": "vector", "size": 2},
+        "new": "boolean",
+        "hour": "number",
+        "words": "hashed",
+    }
+    store = open_store(f"sqlite:///{tmp_path}/store.db")
+    store.prepare()
+    (admin, row), (decide, other) = new_key("admin"), new_key("decide")
+    store.add_key(row)
+    store.add_key(other)
+    with (
+        folder_server(tmp_path) as application,
+        running(store, needs_keys=True, allowed_origins=[application]) as server,
+        talking(server.url, key=admin) as (client, _),
+        open_visit(browser, bandit_url(server, name)) as visit,
+    ):
+        client.create(name, ['"decision":"a"', "b"], "lin-ucb", features=features, holdout={"share": 0.1}, seed=1)
+        page = visit.page
+        page.get_by_label("API key", exact=True).fill(admin)
+        page.get_by_role("button", name="Use this key").click()
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        code = {}
+        for language in ("Python", "Shell", "JavaScript"):
+            page.get_by_role("button", name="Code").click()
+            page.get_by_label(language).check()
+            assert serious(page, "dialog[open]") == []
+            page.get_by_role("button", name="Copy").click()
+            expect(page.locator("#code-copy")).to_have_text("Copied")
+            code[language] = page.evaluate("navigator.clipboard.readText()").replace("dyna_…", decide)
+            page.get_by_role("button", name="Close").click()
+
+        exec(compile(code["Python"], "the live page", "exec"), {})
+        expect(page.locator("#tiles")).to_contain_text("1decisions")
+        done = subprocess.run(["sh", "-c", code["Shell"]], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert done.stdout.endswith('"reward":1.0}')
+        expect(page.locator("#tiles")).to_contain_text("2decisions")
+        html = f"<!doctype html><meta charset=utf-8><script type=module>{code['JavaScript']}</script>"
+        (tmp_path / "index.html").write_text(html, encoding="utf-8")
+        shop = page.context.new_page()
+        with shop.expect_console_message(lambda message: message.text.startswith("show ")):
+            shop.goto(application)
+        expect(page.locator("#tiles")).to_contain_text("3decisions")
+        expect(page.locator("#tiles")).to_contain_text("0without a reward so far")
+        expect(page.locator("#events")).to_contain_text("for user-17")
+        assert [error for error in visit.errors if "401" not in error and "404" not in error] == []
 
 
 def test_the_limits_of_an_arm_are_edited(site: Running, client: Client, open_page: OpenPage) -> None:

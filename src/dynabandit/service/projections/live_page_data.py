@@ -14,6 +14,7 @@ from dynabandit.service.domain.shadow_state import shadow_state
 from dynabandit.service.projections.arm_comparison import MAX_COMPARED, probabilities_of_best, uplifts
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.chart_points import Series
+from dynabandit.service.projections.recent_contexts import example_context
 from dynabandit.service.shadow_types import ShadowState
 from dynabandit.stats.intervals import Estimate, agresti_coull, binomial_total
 
@@ -71,6 +72,7 @@ def bandit_page_data(history: BanditHistory, last_sequence: int, units: int | No
         "contextual": history.is_contextual,
         "has_features": bandit.context is not None,
         "features": _features(history),
+        "example_context": None if bandit.features is None else example_context(bandit.features),
         "has_arm_features": bandit.context is not None and bandit.context.per_arm,
         **_counts(history, last_sequence),
         **_recent_rate(series),

@@ -5,7 +5,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dynabandit.features.kinds import Feature
+from dynabandit.features import FeatureEncoder
+from dynabandit.features.kinds import Category, Feature, Vector
 
 MAX_DECISIONS = 1_000
 MAX_FEATURES = 12
@@ -14,6 +15,26 @@ MAX_TEXT = 40  # characters of a value
 MAX_ARMS = 3  # the most chosen ones
 SHOWN_KINDS = ("number", "boolean", "category")
 MISSING, OTHER = "missing", "other values"
+
+
+def example_context(encoder: FeatureEncoder) -> dict[str, Any]:
+    """Return a valid context, for examples of calls.
+
+    Examples
+    --------
+    >>> example_context(FeatureEncoder({"hour": "number", "country": {"kind": "category", "values": ["NO", "SE"]}}))
+    {'hour': 1, 'country': 'NO'}
+    """
+    values: dict[str, Any] = {"number": 1, "boolean": True, "category": "value", "hashed": {"name": 1}}
+    found: dict[str, Any] = dict.fromkeys(encoder.names, 1)  # if only names are declared
+    for one in encoder.features:
+        if isinstance(one, Vector):
+            found[one.name] = [0] * one.size
+        elif isinstance(one, Category) and one.values:
+            found[one.name] = one.values[0]
+        else:
+            found[one.name] = values[one.kind]
+    return found
 
 
 class RecentContexts:

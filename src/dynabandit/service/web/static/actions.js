@@ -3,6 +3,7 @@ import { call, download, url } from "./api.js";
 import { byId, count, showFieldProblem, h, meanReward, percent } from "./dom.js";
 import { clearProblems, onSubmit, open, parseObject, parseValue, PolicyFields, showProblem } from "./forms.js";
 import { setUpShadow } from "./shadow.js";
+import { setUpSnippets } from "./snippets.js";
 
 const MAX_DRAWS = 1e7; // times arms: the limit of the service
 
@@ -123,6 +124,7 @@ export async function setUpActions(name, currentData) {
   byId("actions").hidden = false;
   for (const id of ["add-button", "policy-button", "delete-button"]) byId(id).hidden = !admin;
   setUpExport(name);
+  setUpSnippets(name, currentData);
   if (!admin) return false;
   setUpArms(name, currentData);
   setUpDelete(name);

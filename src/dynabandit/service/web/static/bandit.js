@@ -65,7 +65,7 @@ function showSummary() {
   setText("summary", leader
     ? `“${leader.arm}” has ${percent(leader.recent_share)} of the ${lastDecisions()}. ` +
       (data.rate === null ? "No reward has been learned yet." : verdict[comparison()])
-    : `No decisions yet. Request one with POST ${url("v1", "bandits", name, "decisions")}.`);
+    : `No decisions yet. Request one with POST ${url("v1", "bandits", name, "decisions")}; “Code” shows how.`);
   const change = data.recent_change;
   setText("recent-change", change ? `Change detected: the mean reward of “${change.arm}” went from ${percent(change.before)} to ` +
     `${percent(change.after)} at about decision ${count(change.since)}.` : "");
@@ -193,6 +193,7 @@ function show(newData) {
   }
   if (data === null) followDeciders(name);
   data = newData;
+  byId("code-button").disabled = false; // the code depends on the features
   showTiles();
   showSummary();
   showLegend();
