@@ -138,9 +138,7 @@ def run(site: Path, *arguments: str, folder: Path | None = None) -> subprocess.C
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_installed_policy_and_environment_are_found_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_policy_and_environment_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
     before = set(sys.path)

@@ -235,9 +235,15 @@ def registered_name(text: str) -> str:
     return kind if isinstance(kind, str) else register(kind).name
 
 
-def register_plugin(text: str) -> None:
-    """Register a policy of another package, given as the name of an entry point or as ``module:Class``."""
-    register(policy_class(registered_name(text)))
+def register_plugin(text: str) -> type[Policy]:
+    """Register a policy of another package, given as the name of an entry point or as ``module:Class``.
+
+    Examples
+    --------
+    >>> register_plugin("dynabandit.policies:EpsGreedy").name
+    'eps-greedy'
+    """
+    return register(policy_class(registered_name(text)))
 
 
 def policy_class(name: Any) -> type[Policy]:
