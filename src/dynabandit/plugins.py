@@ -26,6 +26,14 @@ class PluginError(ValueError):
     """A plug-in cannot be loaded, or is no policy or environment."""
 
 
+class UnknownPolicyError(PluginError):
+    """There is no policy with this name, unless another package has it that is not in use."""
+
+    def __init__(self, problem: str, policy: object) -> None:
+        super().__init__(problem)
+        self.policy = policy
+
+
 @functools.cache
 def installed(group: str) -> dict[str, list[EntryPoint]]:
     """Return the entry points of a group by name; packages that were installed meanwhile are not noticed."""
@@ -41,7 +49,9 @@ def find(group: str, name: Any, base: type[Kind]) -> type[Kind] | None:
     if not entries:
         return None
     if not _enabled:
-        raise PluginError(f"{name!r} is a plug-in, which this service does not use: start it with --plugin {name}")
+        raise UnknownPolicyError(
+            f"{name!r} is a plug-in, which this service does not use: start it with --plugin {name}", name
+        )
     if len(entries) > 1:
         packages = ", ".join(sorted(_package(one) for one in entries))
         raise PluginError(f"{name!r} is provided by several packages: {packages}; uninstall all but one")
@@ -98,8 +108,12 @@ def reference_to(group: str, kind: Any) -> str:
     """Return what other processes find a class by: its name if it is built in or installed, else ``module:Class``."""
     reference = f"{kind.__module__}:{kind.__qualname__}"
     is_installed = any(one.value == reference for one in installed(group).get(kind.name, []))
-    is_known = is_installed or kind.__module__.partition(".")[0] == "dynabandit"
-    return str(kind.name) if is_known else reference
+    return str(kind.name) if is_installed or is_built_in(kind) else reference
+
+
+def is_built_in(kind: type) -> bool:
+    """Whether a class is one of this package."""
+    return kind.__module__.partition(".")[0] == "dynabandit"
 
 
 @contextmanager

@@ -73,7 +73,7 @@ __all__ = [
     "AffDGreedy", "AffDTS1", "AffDTS2", "AffOTS", "AffTS", "AffUCB1", "AffUCB2", "AffUCB2Growing",
     "BestArm", "EpsGreedy", "POLICIES", "Policy", "PolicyFunctions", "PolicyState", "Reward", "Step",
     "ArmNumbers", "PythonPolicy", "PythonStep", "policy_class", "register",
-    "is_contextual", "register_plugin", "registered_name",
+    "is_contextual", "registered_name",
     "Uniform", "policy", "AUTO", "resolved", "MixTS",
     "DKLUCB", "GLRKLUCB", "KLUCB", "MKLUCB", "MUCB", "SWKLUCB",
     "AdSwitch", "AffKLUCB", "CusumKLUCB", "CusumUCB", "GLRKLUCBDiminishing", "MasterUCB", "OracleRestart", "RBocpdUCB",
@@ -235,15 +235,15 @@ def registered_name(text: str) -> str:
     return kind if isinstance(kind, str) else register(kind).name
 
 
-def register_plugin(text: str) -> type[Policy]:
-    """Register a policy of another package, given as the name of an entry point or as ``module:Class``.
+def use_plugin(text: str) -> None:
+    """Register a policy of another package, given as the name of its entry point or as ``module:Class``."""
+    register(policy_class(registered_name(text)))
 
-    Examples
-    --------
-    >>> register_plugin("dynabandit.policies:EpsGreedy").name
-    'eps-greedy'
-    """
-    return register(policy_class(registered_name(text)))
+
+def used_plugins() -> list[str]:
+    """Return the registered policies of other packages, each as `use_plugin` takes it."""
+    registered = {**POLICIES, **CONTEXTUAL_POLICIES}.values()
+    return [plugins.reference_to(plugins.POLICIES, kind) for kind in registered if not plugins.is_built_in(kind)]
 
 
 def policy_class(name: Any) -> type[Policy]:
@@ -258,7 +258,8 @@ def policy_class(name: Any) -> type[Policy]:
     kind = known.get(name) if isinstance(name, str) else None
     kind = kind or plugins.find(plugins.POLICIES, name, Policy)
     if kind is None:
-        raise unknown("policy", name, (AUTO, *known, *plugins.installed(plugins.POLICIES)))
+        problem = unknown("policy", name, (AUTO, *known, *plugins.installed(plugins.POLICIES)))
+        raise plugins.UnknownPolicyError(str(problem), name)
     return kind
 
 

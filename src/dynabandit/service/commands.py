@@ -19,7 +19,7 @@ import typer
 
 from dynabandit.extras import import_extra
 from dynabandit.plugins import disabled
-from dynabandit.policies import register_plugin
+from dynabandit.policies import use_plugin
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
 from dynabandit.service.domain.warm_start import bandit_to_compile, compile_policy
@@ -113,13 +113,7 @@ def serve(
     gc.collect()
     gc.freeze()  # what was imported: all threads wait while the collector looks through everything that it knows
     service = Service(
-        opened,
-        needs_keys,
-        max_waiting=most_waiting,
-        patience=patience,
-        webhook=target,
-        allowed_origins=origins,
-        plugins=plugin or (),
+        opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target, allowed_origins=origins
     )
     with disabled():  # names of policies come from requests: only those of --plugin are loaded
         make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
@@ -129,7 +123,7 @@ def use_plugins(policies: Iterable[str] | None) -> None:
     """Register policies of other packages, each given as the name of an entry point or as module:Class."""
     for text in policies or ():
         try:
-            register_plugin(text)
+            use_plugin(text)
         except ValueError as error:
             _refuse(f"--plugin: {error}")
 

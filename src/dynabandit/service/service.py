@@ -45,8 +45,7 @@ class Service:
     """What HTTP handlers and pages use: `writer` for the states of bandits and all changes, `read` for the log.
 
     `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. Alerts are sent to
-    the `webhook`. Web pages of the `allowed_origins` may decide and reward. The worker processes of the playground
-    register the `plugins`, as the caller has done. For the other parameters see `Writer`.
+    the `webhook`. Web pages of the `allowed_origins` may decide and reward. For the other parameters see `Writer`.
     """
 
     def __init__(
@@ -62,11 +61,10 @@ class Service:
         timer: Callable[[], float] = time.monotonic,
         webhook: Webhook | None = None,
         allowed_origins: Collection[str] = (),
-        plugins: Collection[str] = (),
     ) -> None:
         self.decider_contacts, self.local_states = DeciderContacts(timer), LocalStates[Any]()
         self.metrics = Metrics(self.decider_contacts)
-        self.webhook, self.allowed_origins, self.plugins = webhook, frozenset(allowed_origins), plugins
+        self.webhook, self.allowed_origins = webhook, frozenset(allowed_origins)
         self.needs_keys = needs_keys
         self.keyring = Keyring()
         self.rate_limits = RateLimits(timer)

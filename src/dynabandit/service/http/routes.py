@@ -124,7 +124,7 @@ class Instrumentation(Protocol):
 
 def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGIApp:
     """Return the ASGI application of a service."""
-    follower, workers = LogFollower(service), WorkerPool(closing=service.closing, plugins=service.plugins)
+    follower, workers = LogFollower(service), WorkerPool(closing=service.closing)
     sender = None if service.webhook is None else AlertSender(service, service.webhook)
 
     @contextlib.asynccontextmanager

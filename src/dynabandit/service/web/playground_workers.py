@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import anyio
+
+from dynabandit.policies import used_plugins
 
 CLOSING_SECONDS = 0.2  # between two checks whether the service is being stopped
 SPARE_SECONDS = 300.0  # after which an unused spare process is ended
@@ -25,21 +27,13 @@ class WorkerPool:
 
     One process is started in advance and waits for the next run. A process ends when its standard input is closed, so
     none outlives the service. At most `limit` runs are in progress at the same time, each for at most `time_limit`
-    seconds. `closing` is set when the service is being stopped. The processes register `plugins`, policies of other
-    packages.
+    seconds. `closing` is set when the service is being stopped.
     """
 
-    def __init__(
-        self,
-        limit: int = 2,
-        time_limit: float = 90.0,
-        closing: threading.Event | None = None,
-        plugins: Collection[str] = (),
-    ) -> None:
+    def __init__(self, limit: int = 2, time_limit: float = 90.0, closing: threading.Event | None = None) -> None:
         self.limit = limit
         self.time_limit = time_limit
         self.closing = threading.Event() if closing is None else closing
-        self.plugins = plugins
         self.running: set[Process] = set()
         self._entered = 0
         self._spare: Process | None = None
@@ -93,7 +87,7 @@ class WorkerPool:
 
     async def _start_spare(self) -> None:
         try:
-            self._spare = await self._start()
+            self._spare = await _start()
             self._expiry = asyncio.get_running_loop().call_later(SPARE_SECONDS, self._expire)
         finally:
             self._starting = None
@@ -102,13 +96,7 @@ class WorkerPool:
         if self._starting is not None:
             await asyncio.shield(self._starting)
         spare = self._take_spare()
-        return spare if spare is not None and spare.returncode is None else await self._start()
-
-    async def _start(self) -> Process:
-        pipe = asyncio.subprocess.PIPE
-        return await asyncio.create_subprocess_exec(
-            *COMMAND, *self.plugins, stdin=pipe, stdout=pipe, limit=LONGEST_LINE
-        )
+        return spare if spare is not None and spare.returncode is None else await _start()
 
     def _take_spare(self) -> Process | None:
         spare, self._spare = self._spare, None
@@ -131,6 +119,12 @@ class WorkerPool:
         await self._end_spare()
         for process in self.running:  # `worker` waits for the end of each
             process.kill()
+
+
+async def _start() -> Process:
+    return await asyncio.create_subprocess_exec(
+        *COMMAND, *used_plugins(), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LONGEST_LINE
+    )
 
 
 async def _end(process: Process) -> None:
