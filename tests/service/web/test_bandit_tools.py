@@ -1,6 +1,7 @@
 """What the page of a bandit offers beside its charts: the comparison of arms, code to copy, and limits of arms."""
 
 import random
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -8,16 +9,20 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
 from axe import serious
 from browser import OpenPage, open_visit
 from dynabandit.client import Client
+from dynabandit.service import policy_change
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
+from dynabandit.service.web import live_pages
 from service.harness import Running, running, talking
 from service.web.demo_shop import play
 from service.web.page_helpers import ARMS, arm_row, bandit_url, wait_for_charts
@@ -153,3 +158,49 @@ def test_the_limits_of_an_arm_are_edited(site: Running, client: Client, open_pag
     green = client.state("limited").arms[1]
     assert (green.min_share, green.max_share) == (0.0, 1.0)
     assert [error for error in visit.errors if "409" not in error and "422" not in error] == []
+
+
+def test_forms_say_that_a_policy_is_being_compiled(
+    site: Running, client: Client, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("waiting", arms=ARMS, policy="ucb", seed=1)
+    is_released = threading.Event()
+    compile_now, warm_up_now = policy_change.compile_policy, policy_change.warm_up
+
+    def compile_later(*arguments: Any) -> None:
+        assert is_released.wait(60)
+        compile_now(*arguments)
+
+    def warm_up_later(*arguments: Any) -> Any:
+        assert is_released.wait(60)
+        return warm_up_now(*arguments)
+
+    answers = [httpx.get(f"{site.url}/pages/compiled?policy={policy}") for policy in ("ucb", "none")]
+    assert answers[0].json() == {"compiled": True}
+    assert answers[1].status_code == 404
+    monkeypatch.setattr(live_pages, "is_compiled", lambda *_: False)
+    monkeypatch.setattr(policy_change, "compile_policy", compile_later)
+    monkeypatch.setattr(policy_change, "warm_up", warm_up_later)
+    site.service.compiled.discard("uniform")
+    page = open_page(site.url).page
+    page.get_by_role("button", name="New bandit").click()
+    page.get_by_label("Name").fill("waited")
+    page.get_by_label("Arms, one per line").fill("red\ngreen")
+    page.get_by_label("Policy").select_option("uniform")
+    page.get_by_role("button", name="Create").click()
+    waiting = page.locator("#create-waiting")
+    expect(waiting).to_have_text(re.compile(r"The service compiles uniform, which takes some seconds.*\d\ss"))
+    expect(page.get_by_role("button", name="Create")).to_be_disabled()
+    is_released.set()
+    expect(page.get_by_role("heading", level=1)).to_have_text("waited")
+
+    is_released.clear()
+    page.get_by_role("button", name="Change the policy").click()
+    page.get_by_label("Policy", exact=True).select_option("ucb")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.locator("#policy-waiting")).to_contain_text("The service compiles ucb, which takes some seconds")
+    assert serious(page, "dialog[open]") == []
+    is_released.set()
+    expect(page.locator("#policy-dialog")).to_be_hidden()
+    expect(page.locator("#policy-waiting")).to_be_empty()
+    assert client.state("waited").policy == "ucb"

@@ -116,10 +116,7 @@ def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None
     with contextlib.suppress(TypeError, ValueError):
         check_size(name, parameters, arms)
         bandit = bandit_to_compile(name, parameters)
-        if bandit.policy.functions.contextual:
-            log_compilation(bandit.policy, compiled.choose_in_context, compiled.learn_in_context)
-        else:
-            log_compilation(bandit.policy, compiled.choose, compiled.learn)
+        log_compilation(bandit.policy, *needed_functions(bandit.policy))
         bandit.compile()
         if uses_draw_tree(bandit.policy.functions, arms):
             bandit_to_compile(name, parameters, MANY_ARMS + 1).compile()
@@ -131,10 +128,22 @@ def bandit_to_compile(name: str, parameters: dict[str, Any], arms: int = 2) -> B
     return Bandit(name, [str(arm) for arm in range(arms)], seed=0, features=features, **parameters)
 
 
-def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
-    """Log that functions of a policy are about to be compiled, unless they are in memory or on disk."""
+def needed_functions(policy: Policy) -> tuple[Callable[..., Any], ...]:
+    """Return what makes the functions with which a policy decides and learns."""
+    if policy.functions.contextual:
+        return compiled.choose_in_context, compiled.learn_in_context
+    return compiled.choose, compiled.learn
+
+
+def is_compiled(policy: Policy, *needed: Callable[..., Any]) -> bool:
+    """Return whether functions of a policy are compiled, in memory or on disk."""
     functions: list[Any] = [one(policy.functions) for one in needed]
-    if not all(getattr(one, "signatures", True) or is_cached(one) for one in functions):
+    return all(getattr(one, "signatures", True) or is_cached(one) for one in functions)
+
+
+def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
+    """Log that functions of a policy are about to be compiled, unless they are already."""
+    if not is_compiled(policy, *needed):
         log.info("compiling, which takes some seconds the first time", policy=policy.name)
 
 
