@@ -22,6 +22,7 @@ from axe import serious
 from browser import OpenPage, open_visit
 from dynabandit.client import Client
 from dynabandit.service import policy_change
+from dynabandit.service.domain import warm_start
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.web import live_pages
@@ -167,7 +168,7 @@ def test_forms_say_that_a_policy_is_being_compiled(
 ) -> None:
     client.create("waiting", arms=ARMS, policy="ucb", seed=1)
     is_released = threading.Event()
-    compile_now, warm_up_now = policy_change.compile_policy, policy_change.warm_up
+    compile_now, warm_up_now = warm_start.compile_policy, warm_start.warm_up
 
     def compile_later(*arguments: Any) -> None:
         assert is_released.wait(60)
