@@ -1,6 +1,8 @@
 """Policies and environments of other packages: installed with entry points, or given as module:Class."""
 
+import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
 import zipfile
@@ -13,8 +15,9 @@ import dynabandit as db
 from command_line import invoke
 from dynabandit import plugins
 from dynabandit.experiments import dumps, loads
-from dynabandit.policies import POLICIES, register, registered_name
+from dynabandit.policies import POLICIES, register, registered_name, use_plugin, used_plugins
 from dynabandit.service.stores import open_store
+from dynabandit.service.web import playground_workers
 from service.harness import running
 
 SOURCES = Path(db.__file__).parents[1]
@@ -138,12 +141,16 @@ def run(site: Path, *arguments: str, folder: Path | None = None) -> subprocess.C
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_installed_policy_and_environment_are_found_by_name() -> None:
+def test_an_installed_policy_and_environment_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
+    before = set(sys.path)
     policy, environment = db.policy("latest", rate=0.3), db.environment("turns", arms=3)
     assert (policy.label, environment.arms) == ("latest(rate=0.3)", 3)
     assert db.simulate("latest", environment, horizon=40, seed=1).horizon == 40
     bandit = db.Bandit("latest", arms=["a", "b"], seed=1, rate=0.2)
     assert db.Bandit.from_json(bandit.to_json()).policy == db.policy("latest", rate=0.2)
+    assert set(sys.path) == before, "the current folder is not trusted because of a name"
     with pytest.raises(TypeError, match=r"policy 'latest' has no parameter 'rat'. Did you mean 'rate'\?"):
         db.policy("latest", rat=0.3)
 
@@ -152,7 +159,7 @@ def test_an_installed_policy_and_environment_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("broken", r"plug-in 'broken' of own-bandits 1.5: there is no module 'own_bandits.missing'"),
+        ("broken", r"plug-in 'broken' of own-bandits 1.5: there is no module 'own_bandits.missing'$"),
         ("renamed", r"plug-in 'renamed' of own-bandits 1.5: Latest.name must be 'renamed', got 'latest'"),
         ("number", r"plug-in 'number' of own-bandits 1.5 must be a class derived from Policy, got 3.14"),
         ("lates", r"unknown policy 'lates'. Did you mean 'latest'\?"),
@@ -242,6 +249,50 @@ def test_a_service_uses_only_the_plug_ins_that_were_allowed(tmp_path: Path) -> N
             client.reward(client.decide("banner").decision, 1)
             assert client.state("banner").parameters["rate"] == 0.5
     assert db.policy("latest").label == "latest"  # enabled again
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_service_without_the_plug_in_of_a_bandit_says_so(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/own.db"
+    use_plugin("own_bandits.policies:Unlisted")
+    with running(open_store(store)) as server, db.Client(server.url) as client:
+        client.create("banner", arms=["a", "b"], policy="unlisted")
+        client.decide("banner")
+    del POLICIES["unlisted"]
+    missing = "policy 'unlisted' is not known here; if another package provides it, name it with --plugin"
+    for snapshots in (True, False):
+        if not snapshots:
+            with sqlite3.connect(tmp_path / "own.db") as database:
+                assert database.execute("DELETE FROM snapshots").rowcount
+        with running(open_store(store)) as server, db.Client(server.url) as client:
+            with pytest.raises(db.ServiceError, match=missing):
+                client.decide("banner")
+    done = invoke("verify", "--store", store)
+    assert done.exit_code == 1
+    assert missing in done.output
+    done = invoke("verify", "--store", store, "--plugin", "own_bandits.policies:Unlisted")
+    assert done.exit_code == 0, done.output
+    del POLICIES["unlisted"]
+
+
+def test_the_playground_runs_the_plug_ins_of_its_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file_policy.py").write_text(POLICY, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the folder is added to it
+    monkeypatch.setattr("dynabandit.policies.POLICIES", dict(POLICIES))
+    use_plugin("file_policy:Latest")
+    assert used_plugins() == ["file_policy:Latest"]
+    # One that was registered in the service and cannot be found by its process, such as a class of the main program
+    monkeypatch.setattr(playground_workers, "used_plugins", lambda: ["nowhere:Policy", *used_plugins()])
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+
+    async def run_it() -> list[bytes]:
+        pool = playground_workers.WorkerPool()
+        async with pool.worker() as process:
+            link = "v=1&policies=latest;uniform&horizon=60&replications=1"
+            return [line async for line in pool.messages(process, link)]
+
+    assert asyncio.run(run_it())[-1].startswith(b'{"kind":"end"')
 
 
 def test_the_commands_of_the_service_refuse_a_plug_in_that_does_not_exist(tmp_path: Path) -> None:

@@ -26,6 +26,14 @@ class PluginError(ValueError):
     """A plug-in cannot be loaded, or is no policy or environment."""
 
 
+class UnknownPolicyError(PluginError):
+    """There is no policy with this name, unless another package has it that is not in use."""
+
+    def __init__(self, problem: str, policy: object) -> None:
+        super().__init__(problem)
+        self.policy = policy
+
+
 @functools.cache
 def installed(group: str) -> dict[str, list[EntryPoint]]:
     """Return the entry points of a group by name; packages that were installed meanwhile are not noticed."""
@@ -41,11 +49,13 @@ def find(group: str, name: Any, base: type[Kind]) -> type[Kind] | None:
     if not entries:
         return None
     if not _enabled:
-        raise PluginError(f"{name!r} is a plug-in, which this service does not use: start it with --plugin {name}")
+        raise UnknownPolicyError(
+            f"{name!r} is a plug-in, which this service does not use: start it with --plugin {name}", name
+        )
     if len(entries) > 1:
         packages = ", ".join(sorted(_package(one) for one in entries))
         raise PluginError(f"{name!r} is provided by several packages: {packages}; uninstall all but one")
-    kind = load(entries[0].value, base, f"plug-in {name!r} of {_package(entries[0])}")
+    kind = _load(entries[0].value, base, f"plug-in {name!r} of {_package(entries[0])}")
     own = getattr(kind, "name", None)
     if own != name:
         raise PluginError(
@@ -54,7 +64,7 @@ def find(group: str, name: Any, base: type[Kind]) -> type[Kind] | None:
     return kind
 
 
-def load(reference: str, base: type[Kind], what: str = "") -> type[Kind]:
+def load(reference: str, base: type[Kind]) -> type[Kind]:
     """Return the class ``module:Class``, of an installed module or of a file in the current folder.
 
     Examples
@@ -62,19 +72,21 @@ def load(reference: str, base: type[Kind], what: str = "") -> type[Kind]:
     >>> load("collections:OrderedDict", dict).__name__
     'OrderedDict'
     """
-    module, _, name = reference.partition(":")
-    hint = "" if what else "; a parameter must be name:parameter=value"
-    what = what or repr(reference)
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
         sys.path.append(folder)  # as `python -m` does; it stays, because the module may import others later
+    hint = f", neither installed nor in {folder}; a parameter must be name:parameter=value"
+    return _load(reference, base, repr(reference), hint)
+
+
+def _load(reference: str, base: type[Kind], what: str, hint: str = "") -> type[Kind]:
+    """Return the class ``module:Class``. Errors say `what` it is and, if there is no such module, the `hint`."""
+    module, _, name = reference.partition(":")
     try:
         kind: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            raise PluginError(
-                f"{what}: there is no module {error.name!r}, neither installed nor in {folder}{hint}"
-            ) from None
+            raise PluginError(f"{what}: there is no module {error.name!r}{hint}") from None
         raise PluginError(f"{what} cannot be imported: {error}") from error
     except AttributeError as error:
         raise PluginError(f"{what}: {error}") from None
@@ -96,8 +108,12 @@ def reference_to(group: str, kind: Any) -> str:
     """Return what other processes find a class by: its name if it is built in or installed, else ``module:Class``."""
     reference = f"{kind.__module__}:{kind.__qualname__}"
     is_installed = any(one.value == reference for one in installed(group).get(kind.name, []))
-    is_known = is_installed or kind.__module__.partition(".")[0] == "dynabandit"
-    return str(kind.name) if is_known else reference
+    return str(kind.name) if is_installed or is_built_in(kind) else reference
+
+
+def is_built_in(kind: type) -> bool:
+    """Whether a class is one of this package."""
+    return kind.__module__.partition(".")[0] == "dynabandit"
 
 
 @contextmanager

@@ -62,6 +62,7 @@ def test_python_sessions_are_rendered_as_code(site: Path) -> None:
 @pytest.mark.parametrize("kind", REGISTRIES)
 def test_every_registered_class_has_a_page_with_its_parameters(site: Path, kind: str) -> None:
     index = (site / kind / "index.html").read_text(encoding="utf-8")
+    assert 'id="others"' not in index, "a new policy or environment needs a group in docs/hooks/families.py"
     for name, one in REGISTRIES[kind].items():
         text = (site / kind / f"{name}.html").read_text(encoding="utf-8")
         assert f'href="{name}.html"' in index

@@ -199,6 +199,9 @@ def test_print_shows_pictures_for_charts_and_opens_the_parts_of_claims(visit: Vi
     assert page.evaluate("document.querySelectorAll('.claim details:not([open])').length") == 0
     assert page.locator("details", has_text="Seeds, versions and hardware").is_hidden()
     assert page.evaluate(BACKGROUND) == "rgb(255, 255, 255)"
+    size = "selector => parseFloat(getComputedStyle(document.querySelector(selector)).fontSize)"
+    for text, remark in (("body", ".rule"), ("body", ".tally"), (".parts td", ".parts .runs")):
+        assert page.evaluate(size, remark) < page.evaluate(size, text)
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.querySelectorAll('details[open]').length") == 0
     page.emulate_media(media="screen", color_scheme="light")

@@ -14,6 +14,7 @@ from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED
+from dynabandit.plugins import UnknownPolicyError
 from dynabandit.policies import Policy, PolicyState
 from dynabandit.policies.base import new_state
 from dynabandit.validation import integer
@@ -143,7 +144,10 @@ def from_json(text: str, policy: Policy | None) -> BanditParts:
     try:
         return _restored(content, live_policy(serialization.policy_of(content, policy)))
     except (KeyError, TypeError, ValueError, zlib.error) as error:
-        raise ValueError(f"text must be what Bandit.to_json wrote, but cannot be read: {error}") from None
+        problem = f"text must be what Bandit.to_json wrote, but cannot be read: {error}"
+        if isinstance(error, UnknownPolicyError):
+            raise UnknownPolicyError(problem, error.policy) from None
+        raise ValueError(problem) from None
 
 
 def _restored(content: dict[str, Any], policy: Policy) -> BanditParts:

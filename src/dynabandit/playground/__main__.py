@@ -1,5 +1,6 @@
 """The process that runs one trial: it reads a link from the first line of its input and writes one message per line.
 
+Its arguments are the policies of other packages that the service uses.
 It ends when its input ends, so that it never outlives the process that started it.
 """
 
@@ -14,6 +15,8 @@ import numba
 
 from dynabandit.playground.link import read
 from dynabandit.playground.message_stream import messages
+from dynabandit.plugins import PluginError
+from dynabandit.policies import use_plugin
 from dynabandit.simulation.backends import cores
 
 NICENESS = 10  # of 19: decisions of the service come first
@@ -27,6 +30,9 @@ def main() -> None:
         os.nice(NICENESS)
     _limit_memory()
     _load_numba()
+    for plugin in sys.argv[1:]:
+        with contextlib.suppress(PluginError):  # then a run of this policy fails, and others do not
+            use_plugin(plugin)
     line = sys.stdin.readline()
     if not line:
         return

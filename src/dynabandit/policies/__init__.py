@@ -235,6 +235,17 @@ def registered_name(text: str) -> str:
     return kind if isinstance(kind, str) else register(kind).name
 
 
+def use_plugin(text: str) -> None:
+    """Register a policy of another package, given as the name of its entry point or as ``module:Class``."""
+    register(policy_class(registered_name(text)))
+
+
+def used_plugins() -> list[str]:
+    """Return the registered policies of other packages, each as `use_plugin` takes it."""
+    registered = {**POLICIES, **CONTEXTUAL_POLICIES}.values()
+    return [plugins.reference_to(plugins.POLICIES, kind) for kind in registered if not plugins.is_built_in(kind)]
+
+
 def policy_class(name: Any) -> type[Policy]:
     """Return the class of the policy with this name: one of the registry, or of an installed plug-in.
 
@@ -247,7 +258,8 @@ def policy_class(name: Any) -> type[Policy]:
     kind = known.get(name) if isinstance(name, str) else None
     kind = kind or plugins.find(plugins.POLICIES, name, Policy)
     if kind is None:
-        raise unknown("policy", name, (AUTO, *known, *plugins.installed(plugins.POLICIES)))
+        problem = unknown("policy", name, (AUTO, *known, *plugins.installed(plugins.POLICIES)))
+        raise plugins.UnknownPolicyError(str(problem), name)
     return kind
 
 

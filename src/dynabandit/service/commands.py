@@ -19,7 +19,7 @@ import typer
 
 from dynabandit.extras import import_extra
 from dynabandit.plugins import disabled
-from dynabandit.policies import policy_class, register, registered_name
+from dynabandit.policies import use_plugin
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
 from dynabandit.service.domain.warm_start import bandit_to_compile, compile_policy
@@ -123,7 +123,7 @@ def use_plugins(policies: Iterable[str] | None) -> None:
     """Register policies of other packages, each given as the name of an entry point or as module:Class."""
     for text in policies or ():
         try:
-            register(policy_class(registered_name(text)))
+            use_plugin(text)
         except ValueError as error:
             _refuse(f"--plugin: {error}")
 

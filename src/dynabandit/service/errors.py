@@ -1,5 +1,7 @@
 """The errors of the service. None of them knows an HTTP status: `http/status_codes.py` maps each to its status."""
 
+from dynabandit.plugins import UnknownPolicyError
+
 
 class DomainError(Exception):
     """A request that the service cannot carry out."""
@@ -53,3 +55,18 @@ class ReplayMismatchError(Exception):
         self.bandit = bandit
         self.sequence = sequence
         self.problem = problem
+
+
+class MissingPolicyError(ReplayMismatchError):
+    """The policy of a bandit is unknown; it may be one of another package that is not in use."""
+
+
+def unreadable(bandit: str, sequence: int, error: Exception) -> ReplayMismatchError:
+    """Return the error for an event or a state that cannot be read."""
+    if isinstance(error, UnknownPolicyError):
+        return MissingPolicyError(
+            bandit,
+            sequence,
+            f"policy {error.policy!r} is not known here; if another package provides it, name it with --plugin",
+        )
+    return ReplayMismatchError(bandit, sequence, f"it cannot be read: {type(error).__name__}: {str(error)[:200]}")

@@ -42,7 +42,7 @@ from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.domain.open_decisions import OpenDecisions
 from dynabandit.service.domain.settings import Settings
 from dynabandit.service.domain.shadow import Shadow, restarted
-from dynabandit.service.errors import ReplayMismatchError
+from dynabandit.service.errors import ReplayMismatchError, unreadable
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -146,7 +146,8 @@ class LoggedState:
             details = msgspec.structs.replace(details, shadow=self.shadow.choose(details))
         step, body = self.bandit.step + 1, write_details(details)
         event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, propensity, now, wall, key, body)
-        self._apply(event)
+        self._replay_decision(event)  # the shadow has chosen, and must not choose again
+        self._advance(event)
         return event
 
     def create(self, now: float, wall: float, text: str, body: dict[str, Any], bandit: Bandit) -> EventRow:
@@ -202,7 +203,7 @@ class LoggedState:
         try:
             self._apply(event)
         except DAMAGE as error:
-            raise self._mismatch(event, f"it cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+            raise unreadable(self.settings.name, event.sequence, error) from error
 
     def _apply(self, event: EventRow) -> None:
         kind = event.kind

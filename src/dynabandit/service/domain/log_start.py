@@ -7,10 +7,11 @@ removed.
 import json
 from typing import NamedTuple
 
+from dynabandit.plugins import UnknownPolicyError
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import START, EventRow
 from dynabandit.service.domain.learning import Log
-from dynabandit.service.errors import ReplayMismatchError
+from dynabandit.service.errors import ReplayMismatchError, unreadable
 from dynabandit.service.stores import Store
 
 
@@ -50,6 +51,8 @@ def state_at_start(store: Store, number: int, log: Log | None = None) -> LoggedS
         state = LoggedState.from_json(number, content["state"], log or store)
         saved = content["state_hash"]
         is_whole = state.saved_hash == saved or not saved.startswith(HASH_PREFIX)  # made by earlier rules
+    except UnknownPolicyError as error:
+        raise unreadable(store.name_of(number), 0, error) from None
     except DAMAGE:
         is_whole = False
     if not is_whole:

@@ -8,11 +8,12 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from dynabandit.plugins import UnknownPolicyError
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import POLICY, SHADOW, EventRow, LoggedDecision, UnitRow
 from dynabandit.service.domain.log_start import read_start, state_at_start
-from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError
+from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError, unreadable
 from dynabandit.service.stores import NEW_EVENTS_PAGE, Snapshot, Store
 from dynabandit.service.stores.rows import BanditUnit
 from dynabandit.service.stores.unit_table import unit_hash
@@ -202,6 +203,8 @@ def read_snapshot(number: int, snapshot: Snapshot, log: Store) -> LoggedState | 
     try:
         state = LoggedState.from_json(number, snapshot.body or "", log)
         return state if state.saved_hash == snapshot.state_hash else None
+    except UnknownPolicyError as error:
+        raise unreadable(log.name_of(number), snapshot.sequence, error) from None
     except DAMAGE:
         return None
 

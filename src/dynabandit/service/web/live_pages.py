@@ -94,8 +94,10 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         name = request.query_params.get("policy", "")
         if name not in {**POLICIES, **CONTEXTUAL_POLICIES}:
             raise NotFoundError(f"there is no policy {name[:100]!r}")
-        policy = bandit_to_compile(name, {}).policy
-        return json_response({"compiled": await asyncio.to_thread(is_compiled, policy, *needed_functions(policy))})
+        bandit = bandit_to_compile(name, {})
+        return json_response(
+            {"compiled": await asyncio.to_thread(is_compiled, bandit.policy, *needed_functions(bandit))}
+        )
 
     async def role(service: Service, request: Request) -> Response:
         key = service.keyring.find(header(request, b"authorization"))

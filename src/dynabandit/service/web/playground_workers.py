@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import anyio
 
+from dynabandit.policies import used_plugins
+
 CLOSING_SECONDS = 0.2  # between two checks whether the service is being stopped
 SPARE_SECONDS = 300.0  # after which an unused spare process is ended
 LONGEST_LINE = 1 << 24
@@ -121,7 +123,7 @@ class WorkerPool:
 
 async def _start() -> Process:
     return await asyncio.create_subprocess_exec(
-        *COMMAND, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LONGEST_LINE
+        *COMMAND, *used_plugins(), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LONGEST_LINE
     )
 
 
