@@ -1,13 +1,16 @@
 """A mistake in a kernel is reported with its file and line, in a few lines."""
 
 import math
+import runpy
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from numba.core.errors import ForceLiteralArg, TypingError
 
+from dynabandit.core import kernel_errors
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.kernel_errors import KernelError, describe, kernel_errors
+from dynabandit.core.kernel_errors import KernelError, describe
 from laws import INTERPRETED
 
 
@@ -102,7 +105,7 @@ def test_a_message_of_numba_becomes_three_lines(function: Any) -> None:
         matth = rat = sqroot = 1.0
         return add(1.0, 2.0) + function(params) + matth + rat + sqroot
 
-    with pytest.raises(KernelError) as caught, kernel_errors(caller):
+    with pytest.raises(KernelError) as caught, kernel_errors.kernel_errors(caller):
         raise error
     assert caught.value.output == str(error)
     assert caught.value.__suppress_context__
@@ -138,6 +141,53 @@ def test_a_problem_without_a_signature_or_a_text_is_shown_as_it_is() -> None:
     ids=["no line", "a name that no function has", "part of the compilation", "of another kind"],
 )
 def test_an_error_that_cannot_be_located_stays_as_it_is(error: Exception) -> None:
-    with pytest.raises(type(error)) as caught, kernel_errors(undefined_name):
+    with pytest.raises(type(error)) as caught, kernel_errors.kernel_errors(undefined_name):
         raise error
     assert caught.value is error
+
+
+USERS_KERNELS = """from dynabandit.core.compilation import kernel
+
+@kernel
+def score(params):
+    2.0 * params.rate
+
+@kernel
+def learn(params):
+    pass
+"""
+
+
+def test_a_kernel_that_does_not_fit_the_package_is_shown_and_not_the_call_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "users_kernels.py"
+    file.write_text(USERS_KERNELS, encoding="utf-8")
+    users = runpy.run_path(str(file))
+    monkeypatch.setattr(kernel_errors, "PACKAGE", Path(__file__).parent)  # the callers below are taken for its code
+    score, update = users["score"], users["learn"]
+
+    @kernel
+    def add_score(params: Any) -> Any:
+        return 1.0 + score(params)
+
+    @kernel
+    def learn_both(params: Any) -> None:
+        update(params, params)
+
+    def message(function: Any) -> list[str]:
+        if INTERPRETED:  # what Numba would say
+            line = function.__code__.co_firstlineno + 2
+            return str(describe(f"a problem\n{HERE.format(file=__file__, line=line)}", function)).splitlines()
+        with pytest.raises(KernelError) as caught:
+            compiled(function)(Params(0.5))
+        return str(caught.value).splitlines()
+
+    assert message(add_score) == [
+        "cannot compile score: it returns nothing", f'  File "{file}", line 4, in score', "    def score(params):",
+    ]  # fmt: skip
+    assert message(learn_both) == [
+        "cannot compile learn: its arguments must be (params, params), got (params)",
+        f'  File "{file}", line 8, in learn',
+        "    def learn(params):",
+    ]
