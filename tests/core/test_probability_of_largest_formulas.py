@@ -39,6 +39,18 @@ LAWS = [(BETA, (*one, INF)) for one in BETAS] + [(GAMMA, (*one, one[0] / one[1])
 LAWS += [(STUDENT, one) for one in STUDENTS]
 
 
+@pytest.mark.parametrize("count", [2, 5, 16])
+def test_a_rule_integrates_polynomials_over_a_panel_and_from_its_upper_end_to_each_node(count: int) -> None:
+    rule = gauss_legendre() if count == 16 else gauss_legendre(count)
+    assert rule.nodes.shape == rule.weights.shape == (count,)
+    assert (np.diff(rule.nodes) > 0.0).all()
+    for power in range(2 * count):
+        assert rule.weights @ rule.nodes**power == pytest.approx(1.0 / (power + 1.0), rel=1e-13)
+    for power in range(count):
+        expected = rule.nodes ** (power + 1) / (power + 1.0)
+        assert rule.cumulative @ rule.nodes**power == pytest.approx(expected, abs=1e-14)
+
+
 def log_density(family: int, law: tuple[float, float, float], t: float) -> float:
     """Return the logarithm of the density of log-odds, of a logarithm or of a value."""
     a, b, freedom = law
