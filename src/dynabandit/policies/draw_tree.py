@@ -159,9 +159,7 @@ def close_arm(tree: np.ndarray, arm: int, arms: int) -> None:
     family, node = first_leaf_of(arms) + arm // FAMILY, arm % FAMILY
     for field in range(EXPIRY):
         tree[HEAD_ROWS + family, field * FAMILY + node] = 0.0
-    while family > 0:
-        write_sums(tree, family)
-        family = (family - 1) // FAMILY
+    write_path(tree, family)
 
 
 @functools.cache
