@@ -141,12 +141,16 @@ def run(site: Path, *arguments: str, folder: Path | None = None) -> subprocess.C
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_installed_policy_and_environment_are_found_by_name() -> None:
+def test_an_installed_policy_and_environment_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
+    before = set(sys.path)
     policy, environment = db.policy("latest", rate=0.3), db.environment("turns", arms=3)
     assert (policy.label, environment.arms) == ("latest(rate=0.3)", 3)
     assert db.simulate("latest", environment, horizon=40, seed=1).horizon == 40
     bandit = db.Bandit("latest", arms=["a", "b"], seed=1, rate=0.2)
     assert db.Bandit.from_json(bandit.to_json()).policy == db.policy("latest", rate=0.2)
+    assert set(sys.path) == before, "the current folder is not trusted because of a name"
     with pytest.raises(TypeError, match=r"policy 'latest' has no parameter 'rat'. Did you mean 'rate'\?"):
         db.policy("latest", rat=0.3)
 
@@ -155,7 +159,7 @@ def test_an_installed_policy_and_environment_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("broken", r"plug-in 'broken' of own-bandits 1.5: there is no module 'own_bandits.missing'"),
+        ("broken", r"plug-in 'broken' of own-bandits 1.5: there is no module 'own_bandits.missing'$"),
         ("renamed", r"plug-in 'renamed' of own-bandits 1.5: Latest.name must be 'renamed', got 'latest'"),
         ("number", r"plug-in 'number' of own-bandits 1.5 must be a class derived from Policy, got 3.14"),
         ("lates", r"unknown policy 'lates'. Did you mean 'latest'\?"),

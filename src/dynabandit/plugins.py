@@ -55,7 +55,7 @@ def find(group: str, name: Any, base: type[Kind]) -> type[Kind] | None:
     if len(entries) > 1:
         packages = ", ".join(sorted(_package(one) for one in entries))
         raise PluginError(f"{name!r} is provided by several packages: {packages}; uninstall all but one")
-    kind = load(entries[0].value, base, f"plug-in {name!r} of {_package(entries[0])}")
+    kind = _load(entries[0].value, base, f"plug-in {name!r} of {_package(entries[0])}")
     own = getattr(kind, "name", None)
     if own != name:
         raise PluginError(
@@ -64,7 +64,7 @@ def find(group: str, name: Any, base: type[Kind]) -> type[Kind] | None:
     return kind
 
 
-def load(reference: str, base: type[Kind], what: str = "") -> type[Kind]:
+def load(reference: str, base: type[Kind]) -> type[Kind]:
     """Return the class ``module:Class``, of an installed module or of a file in the current folder.
 
     Examples
@@ -72,19 +72,21 @@ def load(reference: str, base: type[Kind], what: str = "") -> type[Kind]:
     >>> load("collections:OrderedDict", dict).__name__
     'OrderedDict'
     """
-    module, _, name = reference.partition(":")
-    hint = "" if what else "; a parameter must be name:parameter=value"
-    what = what or repr(reference)
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
         sys.path.append(folder)  # as `python -m` does; it stays, because the module may import others later
+    hint = f", neither installed nor in {folder}; a parameter must be name:parameter=value"
+    return _load(reference, base, repr(reference), hint)
+
+
+def _load(reference: str, base: type[Kind], what: str, hint: str = "") -> type[Kind]:
+    """Return the class ``module:Class``. Errors say `what` it is and, if there is no such module, the `hint`."""
+    module, _, name = reference.partition(":")
     try:
         kind: Any = functools.reduce(getattr, name.split("."), importlib.import_module(module))
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            raise PluginError(
-                f"{what}: there is no module {error.name!r}, neither installed nor in {folder}{hint}"
-            ) from None
+            raise PluginError(f"{what}: there is no module {error.name!r}{hint}") from None
         raise PluginError(f"{what} cannot be imported: {error}") from error
     except AttributeError as error:
         raise PluginError(f"{what}: {error}") from None

@@ -12,7 +12,7 @@ from scipy import stats
 
 import dynabandit as db
 from dynabandit import Bandit
-from dynabandit.bandit import serialization
+from dynabandit.bandit import arm_tree, serialization
 from dynabandit.bandit.block_decisions import choose_columns
 from dynabandit.core.draws import not_empty
 from dynabandit.core.streams import stream
@@ -203,6 +203,51 @@ def test_a_choice_that_ends_with_an_error_leaves_no_trace() -> None:
         assert bandit.state_hash() == before
         bandit.rank(3)
         assert bandit.state_hash() != before
+
+
+def test_invalid_requests_do_not_let_the_tree_be_built_again() -> None:
+    bandit = grown("ts")
+    bandit.pause_arm("arm 1")
+    bandit.choose()
+    for invalid in ({"context": {"hour": 1}}, {"among": ["arm 1"]}):
+        with pytest.raises((TypeError, ValueError)):
+            bandit.rank(2, **invalid)
+        assert bandit.unbuilt_arms == 0
+
+
+def test_what_is_compiled_ahead_is_what_decides_between_many_arms() -> None:
+    bandit = grown("ts")
+    bandit.pause_arm("arm 0")
+    before, scan, sizes = bandit.state_hash(), mock.Mock(return_value=0), list[int]()
+
+    def new_draw_trees(replications: int, arms: int) -> np.ndarray:
+        sizes.append(arms)
+        return np.zeros((replications, *draw_tree.tree_shape(arms)))
+
+    with (
+        mock.patch.object(draw_tree, "new_draw_trees", new_draw_trees),
+        mock.patch.object(arm_tree, "compiled_mark_arm", wraps=arm_tree.compiled_mark_arm) as mark_arm,
+        mock.patch.object(arm_tree, "compiled_close_arm", wraps=arm_tree.compiled_close_arm) as close_arm,
+        mock.patch.object(bandit, "_compiled_functions", return_value=(scan, bandit._learn)),
+    ):
+        bandit.compile()
+    assert (scan.called, mark_arm.called, close_arm.called) == (True, True, True)
+    assert sizes == [2], "a whole tree would take long"
+    assert bandit.state_hash() == before
+
+
+def test_a_tree_that_could_not_be_built_changes_nothing() -> None:
+    new, bandit = Bandit("ts", arms=ARMS, seed=3), grown("ts")
+    with mock.patch.object(draw_search, "USUAL_VISITS", 0.5):
+        bandit.choose()
+    bandit.pause_arm("arm 4")
+    for one in (new, bandit):
+        again, before = one.copy(), one.state_hash()
+        with mock.patch.object(one._tree, "_choose", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+            one.choose()
+        assert (one.state_hash(), one.unbuilt_arms) == (before, again.unbuilt_arms)
+        assert Bandit.from_json(one.to_json()).choose() == again.choose() == one.choose()
+        assert one.state_hash() == again.state_hash()
 
 
 def test_arms_are_open_again_after_an_error() -> None:

@@ -428,6 +428,15 @@ def test_a_change_of_policy_learns_rewards_as_they_arrived(name: str, monkeypatc
     assert bandit._models is not None
     assert swapped._models is not None
     assert np.array_equal(swapped._models, bandit._models)
+    saved, latest = bandit.swapped(name, []), 0
+    for first in range(0, len(rewards), 7):
+        some = rewards[first : first + 7]
+        restored = Bandit.from_json(saved.to_json())
+        assert restored.reward_columns(some, latest) == saved.reward_columns(some, latest)
+        latest = max(latest, *(one[2] for one in some))
+        assert restored.state_hash() == saved.state_hash()
+    assert saved._models is not None
+    assert np.array_equal(saved._models, bandit._models)
 
 
 def test_the_first_context_keeps_what_was_learned_before_it() -> None:

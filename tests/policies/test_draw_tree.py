@@ -22,6 +22,7 @@ from dynabandit.policies.draw_cells import (
     EXCESS,
     EXPIRY,
     FAMILY,
+    FILLED,
     HEAD_ROWS,
     LEVELS,
     NEW,
@@ -191,6 +192,15 @@ def test_after_many_steps_the_tree_is_the_one_made_from_the_state_and_the_saved_
         assert np.array_equal(again.tree[0, :SAVED], many.tree[0, :SAVED])
         assert [again.choose(i) for i in range(3)] == [many.choose(i) for i in range(3)]
         many.tree[0, :SAVED] = again.tree[0, :SAVED]
+
+
+def test_a_tree_is_filled_when_all_arms_are_written() -> None:
+    many = Many("ts", 100)
+    with mock.patch.object(draw_tree, "write_sums", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        many.choose()
+    assert many.tree[0, FILLED] == 0.0
+    many.choose()
+    assert many.tree[0, FILLED] == 1.0
 
 
 def test_no_masses_expire_without_a_play_if_posteriors_are_constant() -> None:

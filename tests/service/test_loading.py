@@ -24,6 +24,7 @@ from dynabandit.service.stores import SqliteStore, Store, open_store
 from service.harness import ARMS, DirectWriter, assert_replay_agrees, run_apart, running, talking, wait_for
 from service.proxy import wire
 from service.stores.test_store_faults import LockedSqlite
+from trees_of_few_arms import trees_from
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 DECISIONS, IDLE = (9_000, 200) if LONG else (300, 0)
@@ -262,10 +263,16 @@ def test_a_replica_that_is_behind_takes_a_newer_snapshot_and_locks_only_for_the_
 def test_a_policy_is_compiled_when_a_bandit_is_loaded_and_not_while_it_is_locked(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running(open_store(store_url)) as server, talking(server.url) as (client, _):
-        states = {name: client.create(name, ARMS, seed=1) for name in ("a", "b")}
-    store, inside = open_store(store_url), []
-    monkeypatch.setattr(Bandit, "compile", lambda _: inside.append(store.in_transaction))
-    with running(store) as server, talking(server.url) as (client, _):
-        assert {name: client.state(name) for name in states} == states
-    assert inside == [False], "one for both"
+    with trees_from(4):
+        with running(open_store(store_url)) as server, talking(server.url) as (client, _):
+            for name, arms in (("a", ARMS), ("b", ARMS), ("many", [*ARMS, "pink"])):
+                client.create(name, arms, "aff-ots", seed=1)
+            client.set_shadow("b", "ucb")
+            states = {name: client.state(name) for name in ("a", "b", "many")}
+        store, compiled = open_store(store_url), []
+        monkeypatch.setattr(
+            Bandit, "compile", lambda one: compiled.append((one.policy.name, len(one.names), store.in_transaction))
+        )
+        with running(store) as server, talking(server.url) as (client, _):
+            assert {name: client.state(name) for name in states} == states
+    assert sorted(compiled) == [("aff-ots", 3, False), ("aff-ots", 4, False), ("ucb", 3, False)], "one for both"

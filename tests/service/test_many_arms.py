@@ -1,7 +1,9 @@
 """What the service does in other threads for bandits with many arms; the tests call few arms many."""
 
 import contextlib
+import functools
 import threading
+from concurrent.futures import wait
 from typing import Any
 from unittest import mock
 
@@ -10,11 +12,16 @@ import pytest
 import structlog
 
 from dynabandit.bandit import Bandit, serialization
-from dynabandit.service import loading, snapshots
+from dynabandit.service import api_types, loading, snapshots
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import bandit_state, unit_of_work
+from dynabandit.service.domain.local_bandit import LocalBandit
+from dynabandit.service.domain.local_decisions import store_batch
+from dynabandit.service.domain.names import public_id
+from dynabandit.service.domain.shadow_changes import set_shadow
 from dynabandit.service.http import handlers, responses
-from dynabandit.service.stores import open_store
+from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward
+from dynabandit.service.stores import Snapshot, open_store
 from service.domain.shop import Shop
 from service.harness import ARMS, assert_replay_agrees, running, talking
 from trees_of_few_arms import trees_from
@@ -67,6 +74,42 @@ def test_large_states_are_saved_loaded_and_shown_by_other_threads(
     assert threads["load"] == threads["build"] == {"dynabandit-snapshot"}
 
 
+@pytest.mark.usefixtures("_few_are_many")
+def test_no_snapshot_of_a_large_state_is_left_out(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, may_encode, failures = Shop(sqlite_url, policy="ucb"), threading.Event(), list[str]()
+
+    def encoded(state: bandit_state.LoggedState) -> Snapshot:
+        assert may_encode.wait(60)
+        if failures:
+            raise ArithmeticError(failures.pop())
+        return unit_of_work.snapshot_of(state)
+
+    def saved() -> list[int]:
+        return sorted(shop.store.snapshot_hashes(shop.number))
+
+    def finish() -> None:
+        may_encode.set()
+        wait(saver._encoding.values())
+        saver.save_encoded()
+
+    monkeypatch.setattr(snapshots, "snapshot_of", encoded)
+    saver = snapshots.SnapshotSaver(shop.work, lambda: failures.append("told"))
+    saver.save(shop.number)
+    shop.decide()
+    saver.save(shop.number)  # a change of policy
+    finish()
+    finish()
+    assert (saved(), len(saver._encoding)) == ([1, 2], 0)
+    shop.decide()
+    failures.append("the memory is full")
+    saver.save(shop.number)
+    finish()
+    assert (saved(), failures) == ([1, 2], ["told"])
+    saver.save_all()
+    assert saved() == [1, 2, 3]
+    shop.store.close()
+
+
 def test_decisions_in_a_tree_are_replayed_from_the_log_and_from_snapshots(sqlite_url: str) -> None:
     with trees_from(2), contextlib.closing(open_store(sqlite_url)):
         shop = Shop(sqlite_url, policy="mix-ts")
@@ -100,6 +143,28 @@ def test_a_decision_that_fails_changes_no_tree(sqlite_url: str) -> None:
         shop.store.close()
 
 
+def test_a_shadow_chooses_once_for_each_local_decision(sqlite_url: str) -> None:
+    with trees_from(2), mock.patch("dynabandit.policies.draw_search.USUAL_VISITS", 0.5):
+        shop = Shop(sqlite_url, policy="ts")
+        shop.run(lambda: set_shadow(shop.work, "b", api_types.SetPolicy("mix-ts")))
+        decider = "0123456789abcdef"
+        for first in (1, 4, 7):
+            local = LocalBandit(shop.state.bandit, shop.number, None, decider, shop.state.sequence)
+            steps = range(first, first + 3)
+            batch = LocalBatch(
+                id=public_id(shop.number),
+                decider=decider,
+                first=first,
+                base=local.base,
+                decisions=[LocalDecision(local.decide(step, None, None)[0]) for step in steps],
+                rewards=[LocalReward(decider, step, float(step % 2)) for step in steps],
+            )
+            shop.run(functools.partial(store_batch, shop.work, "b", batch))
+        shop.assert_replays()
+        assert '"cells"' in shop.state.shadow.bandit.to_json()
+        shop.store.close()
+
+
 @pytest.mark.usefixtures("_few_are_many")
 def test_a_tree_that_cannot_be_built_in_advance_is_logged_and_built_by_the_next_decision(sqlite_url: str) -> None:
     with trees_from(2):
@@ -108,7 +173,7 @@ def test_a_tree_that_cannot_be_built_in_advance_is_logged_and_built_by_the_next_
         shop.state.bandit.pause_arm("red")
         loader = loading.Loader(shop.work)
         with structlog.testing.capture_logs() as logs:
-            with mock.patch.object(Bandit, "build_tree", side_effect=ArithmeticError):
+            with mock.patch.object(shop.state.bandit._tree, "_choose", side_effect=ArithmeticError):
                 loader.build_trees(shop.state)
                 while loader:
                     loader.step()

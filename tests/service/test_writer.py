@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from dynabandit.service.api_types import Create
+from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.changes import create
-from dynabandit.service.errors import StoreError
+from dynabandit.service.domain.events import EventRow
+from dynabandit.service.errors import ReplayMismatchError, StoreError
 from dynabandit.service.service import READY_CACHED, Service
 from dynabandit.service.stores import SqliteStore, open_store
 from service.harness import (
@@ -58,6 +60,27 @@ def test_snapshots_are_saved_and_of_old_ones_the_hash_is_kept(store_url: str, mo
         assert len(reader.snapshot_hashes(number)) >= 5
         assert reader.rows("SELECT count(*) FROM snapshots WHERE body IS NOT NULL") == [(2,)]
     assert_replay_agrees(store_url)
+
+
+def test_a_state_that_disagrees_with_its_log_is_loaded_again(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures, advance = list[ReplayMismatchError](), LoggedState._advance
+
+    def failing(state: LoggedState, event: EventRow) -> None:
+        if failures:
+            raise failures.pop()
+        advance(state, event)
+
+    monkeypatch.setattr(LoggedState, "_advance", failing)
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
+        client.create("b", ARMS, seed=1)
+        for step, call in enumerate(("/v1/bandits/b/decisions", "/v1/rewards"), start=1):
+            made = client.decide("b")
+            assert made.step == step
+            failures.append(ReplayMismatchError("b", 3, "it is not true"))
+            asked = {"rewards": [{"decision": made.decision, "reward": 1}]} if call == "/v1/rewards" else {}
+            assert http.post(call, json=asked).status_code == 500
+            client.reward(made.decision, 1)
+    assert_replay_agrees(sqlite_url)
 
 
 class FailingStore(SqliteStore):

@@ -21,6 +21,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, compile
 from dynabandit.policies.choose_arm import Workspace
 from dynabandit.policies.draw_cells import BOUNDARY, EXCESS, SAVED
 
+Part = tuple[np.ndarray, np.ndarray]  # copies of the memory and the plays of the arms, if not of all columns
 MOST_EXCLUDED = 64  # of the arms of the tree: a decision between the others closes these for a moment
 
 
@@ -96,9 +97,7 @@ class ArmTree:
         self._cells = cells  # None before they are placed, by the first decision
         self._tree: np.ndarray | None = None
         self._columns = np.zeros(0, dtype=np.int64)  # of the arms of the tree, in order
-        self._part: tuple[np.ndarray, np.ndarray] | None = (
-            None  # copies of their memory and plays, if not of all columns
-        )
+        self._part: Part | None = None
 
     @property
     def cells(self) -> np.ndarray | None:
@@ -114,16 +113,17 @@ class ArmTree:
         return self._tree is not None and self._columns is columns
 
     def build(self, given: TreeInput, number: int, columns: np.ndarray) -> None:
-        """Build the tree for the decision of step `number` between some columns."""
-        self._cells, self._columns, self._part = self.cells, columns, None
+        """Build the tree for the decision of step `number` between some columns; an error changes nothing."""
+        cells, part = self.cells, None
         if len(columns) < given.memory.shape[1]:
-            self._part = np.ascontiguousarray(given.memory[:, columns]), np.ascontiguousarray(given.played[:, columns])
-        self._tree = tree = draw_tree.new_draw_trees(1, len(columns))[0]
-        if self._cells is not None:
-            tree[0, BOUNDARY:SAVED] = self._cells[BOUNDARY:]
-        self._call(given, number, fills=True)
-        if self._cells is not None:  # only now: a decision places the boundaries again, and rewards can come before it
-            tree[0, EXCESS] = self._cells[EXCESS]
+            part = np.ascontiguousarray(given.memory[:, columns]), np.ascontiguousarray(given.played[:, columns])
+        tree = draw_tree.new_draw_trees(1, len(columns))[0]
+        if cells is not None:
+            tree[0, BOUNDARY:SAVED] = cells[BOUNDARY:]
+        self._call(given, number, tree, part, fills=True)
+        if cells is not None:  # only now: a decision places the boundaries again, and rewards can come before it
+            tree[0, EXCESS] = cells[EXCESS]
+        self._tree, self._columns, self._part = tree, columns, part
 
     def mark(self, given: TreeInput, column: int) -> None:
         """Note a play or a reward of a column."""
@@ -142,8 +142,10 @@ class ArmTree:
         self._cells, self._tree = self.cells, None
 
     def restore(self, cells: np.ndarray | None) -> None:
-        """Return to the cells before a decision that was not made."""
-        self._cells, self._tree = cells, None
+        """Return to the cells before a decision that was not made; if they are the same, the tree is kept."""
+        now = self.cells
+        if now is None or cells is None or not np.array_equal(now, cells):
+            self._cells, self._tree = cells, None
 
     def choose(self, given: TreeInput, number: int, columns: np.ndarray, excluded: np.ndarray) -> int:
         """Return the column to play at step `number`: one of `columns` that is not `excluded`.
@@ -152,20 +154,19 @@ class ArmTree:
         """
         if not self.is_built(columns):
             self.build(given, number, columns)
-        places, tree = np.searchsorted(columns, excluded).tolist(), self._tree
+        places, tree, part = np.searchsorted(columns, excluded).tolist(), self._tree, self._part
         assert tree is not None
         if places:
-            self._call(given, number, fills=True)  # what has not expired is not computed again
+            self._call(given, number, tree, part, fills=True)  # what has not expired is not computed again
         try:
             for place in places:
                 compiled_close_arm()(tree, place, len(columns))
-            return int(columns[self._call(given, number)])
+            return int(columns[self._call(given, number, tree, part)])
         finally:
             for place in places:
                 compiled_mark_arm()(tree, place, len(columns))
 
-    def _call(self, given: TreeInput, number: int, *, fills: bool = False) -> int:
-        assert self._tree is not None
-        memory, played = (given.memory, given.played) if self._part is None else self._part
-        space = given.space._replace(tree=self._tree)
+    def _call(self, given: TreeInput, number: int, tree: np.ndarray, part: Part | None, *, fills: bool = False) -> int:
+        memory, played = (given.memory, given.played) if part is None else part
+        space = given.space._replace(tree=tree)
         return int(self._choose(memory, given.shared, played, space, number, given.params, given.seed, fills))

@@ -110,7 +110,6 @@ class Bandit(Ranking, RewardLearning):
         """Start the policy's state again, without any reward."""
         state = parts.started(self._policy, self._arms, self.context)
         self._memory, self._shared, self._models = state.memory, state.shared, state.models
-        self._latest_learned = 0
         self._tree = None
         self._prepare()
 
@@ -132,8 +131,8 @@ class Bandit(Ranking, RewardLearning):
 
     def _take(self, remembered: BanditParts) -> None:
         """Continue from these parts, which then belong to the bandit."""
-        self._policy, self._law, self._seed, self._step, self._arms, self._limits, self._contexts = remembered[:7]
-        self._memory, self._shared, self._models, self._tree = remembered[7:]
+        for name, part in remembered._asdict().items():
+            setattr(self, f"_{name}", part)
         self._prepare()
 
     def _copy_with(self, remembered: BanditParts) -> "Bandit":
@@ -263,9 +262,9 @@ class Bandit(Ranking, RewardLearning):
         other._policy = live_policy(make_policy(chosen, **parameters))
         other._law = self._law or law_after_change(self._rewards, other._policy)
         other._reset()
-        triples = iter(rewards)
+        triples, latest = iter(rewards), 0
         while some := list(itertools.islice(triples, MANY_REWARDS)):
-            other.reward_columns(some)
+            latest = other.reward_columns(some, latest)
         other._arms = self._arms.copy()  # the decisions of these rewards are not pending
         other._contexts = copy_of(self._contexts)
         return other
@@ -287,10 +286,13 @@ class Bandit(Ranking, RewardLearning):
         other = self.copy()  # because it plays and learns
         other._choose, other._learn = self._choose, self._learn
         vector = None if other._contexts is None else np.zeros(other._contexts.encoder.dimension)
-        if len(other._columns) > 0:
-            other._choose_among(other._columns, self._step + 1, vector)
+        few = other._columns[:2]  # for which the same functions are compiled
+        if len(few) > 0:
+            other._choose_among(few, self._step + 1, vector)
+            if other._tree is not None:
+                other._tree.choose(other._tree_input(), self._step + 1, few, excluded=few[:1])
             other._in_burn_in = False
-            other._exact_probabilities(other._columns, vector, count_pending=True)
+            other._exact_probabilities(few, vector, count_pending=True)
         if other._models is None:
             other.reward_column(0, 0.0, 0)
         else:
@@ -387,7 +389,6 @@ class Bandit(Ranking, RewardLearning):
             The policy, which is needed if it is not in the registry.
         """
         bandit = cls.__new__(cls)
-        bandit._latest_learned = 0
         bandit._take(parts.from_json(text, policy))
         return bandit
 

@@ -27,7 +27,6 @@ class RewardLearning:
     _params: np.ndarray
     _step: int
     _tree: ArmTree | None
-    _latest_learned: int  # the step of the latest decision whose reward `reward_columns` has learned
     _learn: Callable[..., None]
 
     def _open_arms(self) -> int:
@@ -166,15 +165,15 @@ class RewardLearning:
         self._forget_context(column, decided)
         end_play(PolicyState(self._memory, self._shared, *self._arms.played), column, decided)
 
-    def reward_columns(self, rewards: Sequence[tuple[Any, ...]]) -> None:
+    def reward_columns(self, rewards: Sequence[tuple[Any, ...]], latest: int = 0) -> int:
         """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster.
 
         A bandit with features may be given the context too, as the fourth element of each. A contextual policy learns
         each reward as of the latest decision before it in this order, and not as of now: by then, nearly all would be
-        old.
+        old. Returns the step of this decision, which is `latest` for the next rewards, if there are more.
         """
         if len(rewards) == 0:
-            return
+            return latest
         columns = np.array([one[0] for one in rewards], dtype=np.int64)
         values = np.array([one[1] for one in rewards], dtype=np.float64)
         self._rewards.check_all(values)
@@ -193,9 +192,9 @@ class RewardLearning:
         arrived_at = np.full(len(columns), self._step)
         if self._models is not None:
             known = [self._known_step(one[0], one[2]) for one in rewards]
-            arrived_at = np.maximum.accumulate([self._latest_learned, *known])[1:]
-            self._latest_learned = int(arrived_at[-1])
+            arrived_at = np.maximum.accumulate([latest, *known])[1:]
         params = self._policy.params(self._open_arms())
         learn_many(state, columns, values, decided_at, arrived_at, features, params)
         if self._tree is not None:
             self._tree.forget()
+        return int(arrived_at[-1])

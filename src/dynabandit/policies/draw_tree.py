@@ -233,7 +233,6 @@ def make_bring_up_to_date(functions: PolicyFunctions) -> Callable[..., None]:
                 place_first(head)
                 fillings = FIRST_FILLINGS
             write_grid(head)
-            head[FILLED] = 1.0
         while True:
             arm = 0 if fillings > 0 else first_expired(tree, step.number, first_leaf)
             if arm < 0:  # the tree is a function of the state and the saved numbers: so are boundaries placed now
@@ -253,6 +252,7 @@ def make_bring_up_to_date(functions: PolicyFunctions) -> Callable[..., None]:
             fillings -= 1
             if fillings > 0:
                 place_by_sums(tree, state, step, params)
+        head[FILLED] = 1.0
 
     return bring_up_to_date
 

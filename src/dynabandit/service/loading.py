@@ -7,13 +7,12 @@ from typing import Any
 
 import structlog
 
-from dynabandit.bandit import Bandit
+from dynabandit.policies import PolicyFunctions
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.unit_of_work import CatchUp, UnitOfWork, read_snapshot
-from dynabandit.service.domain.warm_start import log_compilation
+from dynabandit.service.domain.warm_start import code_of, compile_bandit
 from dynabandit.service.errors import ReplayMismatchError, StoreError
 from dynabandit.service.stores import Snapshot, Store
-from dynabandit.simulation import compiled
 
 STEP_SECONDS = 0.005  # of loading, before requests for other bandits have their turn
 LARGE_SNAPSHOT = 1 << 19  # characters: it is read in another thread
@@ -39,7 +38,7 @@ class Loader:
         self._reading: dict[int, tuple[Snapshot, Future[LoggedState | None]]] = {}  # large snapshots
         self._building: dict[int, Future[None]] = {}  # trees
         self._thread = ThreadPoolExecutor(1, "dynabandit-snapshot")
-        self._compiled: set[str] = set()  # policies
+        self._compiled: set[tuple[PolicyFunctions, bool]] = set()  # what `code_of` returned
 
     def __bool__(self) -> bool:
         return bool(self._wanted or self._others)
@@ -62,7 +61,7 @@ class Loader:
         if any(bandit.unbuilt_arms >= LARGE_TREE for bandit in state.bandits):
             self._wanted[state.number] = None
             self._building[state.number] = self._thread.submit(_build_trees, state)
-            self._compiled |= {bandit.policy.name for bandit in state.bandits}  # they have decided before
+            self._compiled |= {code_of(bandit) for bandit in state.bandits}  # they have decided before
 
     def remove(self, number: int) -> None:
         """Stop loading a bandit."""
@@ -90,7 +89,7 @@ class Loader:
             loading = self._started[number]
             if not loading.run(lambda: self._timer() < until):
                 return None
-            self._compile(loading.state.bandit)
+            self._compile(loading.state)
         except StoreError:
             line = self._wanted if number in self._wanted else self._others
             line[number] = line.pop(number)  # others may be readable
@@ -122,20 +121,19 @@ class Loader:
         del self._reading[number]
         state = reading.result()
         if state is not None:
-            self._compiled.add(state.bandit.policy.name)
+            self._compiled |= {code_of(bandit) for bandit in state.bandits}
         return self._work.checked(number, snapshot, state)
 
     def stop(self) -> None:
         """End the thread."""
         self._thread.shutdown(cancel_futures=True)
 
-    def _compile(self, bandit: Bandit) -> None:
-        """Compile a policy, or load its compiled code, here and not at the first decision, which locks the bandit."""
-        policy = bandit.policy
-        if policy.name not in self._compiled:
-            log_compilation(policy, compiled.choose, compiled.learn)
-            bandit.copy().compile()
-            self._compiled.add(policy.name)
+    def _compile(self, state: LoggedState) -> None:
+        """Compile policies, or load their compiled code, here and not at the first decision, which locks the bandit."""
+        for bandit in state.bandits:
+            if code_of(bandit) not in self._compiled:
+                compile_bandit(bandit)
+                self._compiled.add(code_of(bandit))
 
 
 def _read(number: int, snapshot: Snapshot, log: Store) -> LoggedState | None:

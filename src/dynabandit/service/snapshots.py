@@ -24,12 +24,13 @@ class SnapshotSaver:
         self._work, self._on_failure = work, on_failure
         self._saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
         self._encoding: dict[int, Future[Snapshot]] = {}
+        self._wanted: set[int] = set()  # bandits of which another snapshot was asked for while one is encoded
         self._thread = ThreadPoolExecutor(1, "dynabandit-encode")
 
     def save_if_due(self, number: int) -> None:
         """Save a snapshot of a bandit if it has many events since its latest one."""
         state = self._work.states.get(number)
-        if state is None or state.deleted:
+        if state is None or state.deleted or number in self._encoding:
             return
         saved = self._saved_at.setdefault(number, state.sequence - state.sequence % SNAPSHOT_EVERY)
         if state.sequence - saved >= SNAPSHOT_EVERY:
@@ -40,20 +41,25 @@ class SnapshotSaver:
         state = self._work.states.get(number)
         if state is None or len(state.bandit.names) < MANY_ARMS:
             self._save(number, functools.partial(self._work.snapshot, number))
-        elif number not in self._encoding:
-            self._saved_at[number] = state.sequence
+        elif number in self._encoding:
+            self._wanted.add(number)
+        else:
             self._encoding[number] = self._thread.submit(snapshot_of, state.copy())
 
     def save_encoded(self) -> None:
-        """Save the large snapshots that are encoded now, unless their bandits are gone."""
+        """Save the large snapshots that are encoded now, unless their bandits are gone; begin those wanted since."""
         for number in [number for number, snapshot in self._encoding.items() if snapshot.done()]:
-            encoded = self._encoding.pop(number)
+            encoded, is_wanted = self._encoding.pop(number), number in self._wanted
+            self._wanted.discard(number)
             if number in self._work.states:
                 self._save(number, encoded.result)
+            if is_wanted and number in self._work.states:
+                self.save(number)
 
     def save_all(self) -> None:
         """Save a snapshot of every state that changed since its latest one, and end the thread."""
         self._thread.shutdown()
+        self._wanted.clear()  # they are saved here
         self.save_encoded()
         for number, state in list(self._work.states.items()):
             if not state.deleted and state.sequence > self._saved_at.get(number, 0):

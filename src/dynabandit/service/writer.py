@@ -164,6 +164,8 @@ class Writer:
             try:
                 request.result, request.error = request.run(work), None
             except (DomainError, ReplayMismatchError) as error:
+                if isinstance(error, ReplayMismatchError) and request.used & work.states.keys():
+                    raise  # a state in memory may be changed in part: it is loaded again
                 request.result, request.error = None, error
         raise_alerts(work)
         events = work.events

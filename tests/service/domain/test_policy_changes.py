@@ -10,10 +10,14 @@ import pytest
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
-from dynabandit.service.api_types import ArmState, PreviewArm
+from dynabandit.service.api_types import ArmState, PreviewArm, SetPolicy
+from dynabandit.service.domain import changes
 from dynabandit.service.domain.events import Settlement
+from dynabandit.service.domain.log_start import read_start
+from dynabandit.service.domain.warm_start import WarmStart
 from dynabandit.service.service import MAX_PREVIEWS
 from dynabandit.service.stores import SqliteStore, open_store
+from service.domain.shop import FEATURES, Shop
 from service.harness import ARMS, Running, assert_replay_agrees, running, status_of, talking, wait_for
 
 
@@ -85,6 +89,17 @@ def test_learning_many_rewards_at_once_is_learning_them_one_by_one(policy: str) 
         one.reward_column(*reward)
     many.reward_columns(rewards)
     assert one.state_hash() == many.state_hash()
+
+
+def test_a_policy_that_learns_the_log_in_portions_is_the_one_that_a_replay_makes(make_shop: Any) -> None:
+    shop: Shop = make_shop(policy="ucb", features=FEATURES)
+    shop.learn(20)
+    asked = SetPolicy("d-lin-ucb", {"discount": 0.9})
+    warm = WarmStart(shop.state, asked, read_start(shop.store, shop.number))
+    for upto in range(5, shop.state.sequence, 3):
+        warm.learn(shop.store, upto)
+    shop.run(lambda: changes.set_policy(shop.work, "b", asked, warm))
+    shop.assert_replays()
 
 
 class HeldReplayStore(SqliteStore):

@@ -76,6 +76,7 @@ def test_other_origins_get_no_permission(shop: tuple[httpx.Client, str], origin:
     assert refused.status_code == 405
     for answer in (refused, http.post(DECIDE, json={}, headers={"Origin": origin}), http.get("/client/dynabandit.js")):
         assert "access-control-allow-origin" not in answer.headers
+        assert "Origin" in answer.headers["vary"], "a cache must not give it to a page of an allowed origin"
 
 
 @pytest.mark.promise(261)

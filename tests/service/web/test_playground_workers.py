@@ -9,6 +9,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -32,6 +33,17 @@ if "replications=300" in link:
     sys.stdin.read()
 else:
     print('{"kind":"end"}', flush=True)
+"""
+
+PLUGIN = """
+import dynabandit
+
+
+class AlwaysFirst(dynabandit.PythonPolicy):
+    name = "always-first"
+
+    def choose(self, arms, step):
+        return 0
 """
 
 
@@ -229,9 +241,14 @@ def test_the_service_limits_runs_and_ends_each_with_its_client(site: Running) ->
         assert json.loads(answer.text.split("\n\n")[-2].removeprefix("data: "))["kind"] == "end"
 
 
-def test_stopping_the_service_ends_real_runs(sqlite_url: str) -> None:
-    with process(sqlite_url) as server:
-        with httpx.stream("POST", f"{server.url}/playground/run", json={"link": LONG}, timeout=120) as answer:
+def test_stopping_the_service_ends_real_runs_also_of_plug_ins(
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_policies.py").write_text(PLUGIN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    link = LONG.replace("policies=ucb", "policies=always-first")
+    with process(sqlite_url, "--plugin", "own_policies:AlwaysFirst") as server:
+        with httpx.stream("POST", f"{server.url}/playground/run", json={"link": link}, timeout=120) as answer:
             lines: Iterator[str] = answer.iter_lines()
             assert '"start"' in next(lines)
             processes = workers(server)

@@ -146,7 +146,8 @@ class LoggedState:
             details = msgspec.structs.replace(details, shadow=self.shadow.choose(details))
         step, body = self.bandit.step + 1, write_details(details)
         event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, propensity, now, wall, key, body)
-        self._apply(event)
+        self._replay_decision(event)  # the shadow has chosen, and must not choose again
+        self._advance(event)
         return event
 
     def create(self, now: float, wall: float, text: str, body: dict[str, Any], bandit: Bandit) -> EventRow:

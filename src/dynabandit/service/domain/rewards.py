@@ -61,17 +61,18 @@ def reward_many(work: UnitOfWork, given: Sequence[GivenReward], namespace: str |
             _check_value(state, value, "rewards[{}].reward", place)
     results: list[RewardError | None] = []
     for found, value, arm in given:
+        if found is not None and found[0] in damaged:
+            results.append(damaged[found[0]])
+            continue
         try:
             state = None if found is None else states[found[0]]
             if found is None:
                 raise NotFoundError
-            if found[0] in damaged:
-                raise damaged[found[0]]
             if state is None:
                 raise _no_decision(work, *found)
             _count(work, state, found[1], value, arm)
             results.append(None)
-        except (DomainError, ReplayMismatchError) as error:
+        except DomainError as error:
             results.append(error)
     return results
 

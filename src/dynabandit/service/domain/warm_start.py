@@ -7,11 +7,12 @@ from typing import Any
 import structlog
 
 from dynabandit.bandit import Bandit
+from dynabandit.bandit.arm_tree import choose_in_tree
 from dynabandit.bandit.live_policies import models_size
 from dynabandit.core.code_cache import is_cached
 from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.policies import Policy, is_contextual, policy as make_policy
+from dynabandit.policies import Policy, PolicyFunctions, is_contextual, policy as make_policy
 from dynabandit.policies.draw_tree import MANY_ARMS, uses_draw_tree
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
@@ -39,6 +40,7 @@ class WarmStart:
         self.start = start
         self.sequence = start.sequence
         self.rewards = 0
+        self._latest = 0  # the step of the latest decision whose reward was learned
         self.learner = state.learner.at_start(start.learned_to)
         try:
             check_size(asked.policy, asked.parameters, len(state.bandit.names), state.bandit.context)
@@ -62,7 +64,7 @@ class WarmStart:
             contextual = self.bandit.policy.functions.contextual
             for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1, contextual):
                 check()
-                self.bandit.reward_columns(page)
+                self._latest = self.bandit.reward_columns(page, self._latest)
                 self.rewards += len(page)
             if self.narrows and self.learner.rule != AT_ONCE:  # decisions that are held will be learned later
                 for held in store.held_decisions(self.number, self.learner.learned_to, LARGEST_STEP, upto + 1):
@@ -101,8 +103,7 @@ def warm_up(
     warm = WarmStart(state, asked, read_start(store, state.number))
     if warm.bandit.policy == current:
         return None
-    log_compilation(warm.bandit.policy, compiled.choose, compiled.learn, compiled.learn_many)
-    warm.bandit.compile()
+    compile_bandit(warm.bandit, compiled.learn_many)
     for _ in range(ROUNDS):
         last = store.last_sequence(state.number)
         if last - warm.sequence < FEW_EVENTS:
@@ -115,14 +116,28 @@ def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None
     """Compile a policy; one that is not valid, or would be too large with this many arms, is ignored here."""
     with contextlib.suppress(TypeError, ValueError):
         check_size(name, parameters, arms)
-        bandit = bandit_to_compile(name, parameters)
-        if bandit.policy.functions.contextual:
-            log_compilation(bandit.policy, compiled.choose_in_context, compiled.learn_in_context)
-        else:
-            log_compilation(bandit.policy, compiled.choose, compiled.learn)
-        bandit.compile()
-        if uses_draw_tree(bandit.policy.functions, arms):
-            bandit_to_compile(name, parameters, MANY_ARMS + 1).compile()
+        compile_bandit(bandit_to_compile(name, parameters, min(arms, MANY_ARMS + 1)))
+
+
+def compile_bandit(bandit: Bandit, *others: Callable[..., Any]) -> None:
+    """Compile what decisions and rewards of a bandit need, or load it from disk; the caller will use `others`."""
+    log_compilation(bandit.policy, *needed_functions(bandit), *others)
+    bandit.compile()
+
+
+def needed_functions(bandit: Bandit) -> tuple[Callable[..., Any], ...]:
+    """Return what makes the functions with which a bandit decides and learns."""
+    functions, in_tree = code_of(bandit)
+    needed: tuple[Callable[..., Any], ...] = (compiled.choose, compiled.learn)
+    if functions.contextual:
+        needed = (compiled.choose_in_context, compiled.learn_in_context)
+    return (*needed, choose_in_tree) if in_tree else needed
+
+
+def code_of(bandit: Bandit) -> tuple[PolicyFunctions, bool]:
+    """Return what `compile_bandit` depends on: the functions of the policy, and whether arms are many."""
+    functions = bandit.policy.functions
+    return functions, uses_draw_tree(functions, len(bandit.available_columns()))
 
 
 def bandit_to_compile(name: str, parameters: dict[str, Any], arms: int = 2) -> Bandit:
@@ -131,10 +146,15 @@ def bandit_to_compile(name: str, parameters: dict[str, Any], arms: int = 2) -> B
     return Bandit(name, [str(arm) for arm in range(arms)], seed=0, features=features, **parameters)
 
 
-def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
-    """Log that functions of a policy are about to be compiled, unless they are in memory or on disk."""
+def is_compiled(policy: Policy, *needed: Callable[..., Any]) -> bool:
+    """Return whether functions of a policy are compiled, in memory or on disk."""
     functions: list[Any] = [one(policy.functions) for one in needed]
-    if not all(getattr(one, "signatures", True) or is_cached(one) for one in functions):
+    return all(getattr(one, "signatures", True) or is_cached(one) for one in functions)
+
+
+def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
+    """Log that functions of a policy are about to be compiled, unless they are already."""
+    if not is_compiled(policy, *needed):
         log.info("compiling, which takes some seconds the first time", policy=policy.name)
 
 

@@ -33,8 +33,6 @@ def check_origin(origin: str) -> str:
 
 def allowed_origin(scope: Scope, allowed: Collection[str]) -> str | None:
     """Return the origin of the page that sends a request, if it is allowed."""
-    if not allowed:
-        return None
     given = next((bytes(value).decode("latin-1") for name, value in scope["headers"] if name == b"origin"), None)
     return given if given in allowed else None
 
@@ -49,15 +47,22 @@ def preflight_response(methods: Collection[str]) -> Response:
     return Response(status_code=204, headers=headers)
 
 
-def add_origin(send: Send, origin: str) -> Send:
-    """Return a `send` whose responses a page of this origin may read."""
+def add_origin(send: Send, origin: str | None) -> Send:
+    """Return a `send` whose responses a page of this origin may read; None if the origin is not allowed."""
 
     async def send_with_origin(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            headers["Access-Control-Allow-Origin"] = origin
-            headers["Access-Control-Expose-Headers"] = "Retry-After"
-            headers.add_vary_header("Origin")
+            allow(headers, origin)
+            if origin is not None:
+                headers["Access-Control-Expose-Headers"] = "Retry-After"
         await send(message)
 
     return send_with_origin
+
+
+def allow(headers: MutableHeaders, origin: str | None) -> None:
+    """Let a page of this origin read a response; None if the origin is not allowed."""
+    headers.add_vary_header("Origin")  # in any case: a cache must not give the response of one origin to another
+    if origin is not None:
+        headers["Access-Control-Allow-Origin"] = origin

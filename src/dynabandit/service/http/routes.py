@@ -158,10 +158,10 @@ def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGI
         if matched is None or resource is None:
             await pages(scope, receive, send)
             return
-        origin = allowed_origin(scope, service.allowed_origins) if resource.cross_origin else None
-        if origin is not None:
+        if resource.cross_origin and service.allowed_origins:
+            origin = allowed_origin(scope, service.allowed_origins)
             send = add_origin(send, origin)
-            if scope["method"] == "OPTIONS":
+            if scope["method"] == "OPTIONS" and origin is not None:
                 await preflight_response(resource.cross_origin)(scope, receive, send)
                 return
         method = "GET" if scope["method"] == "HEAD" else scope["method"]

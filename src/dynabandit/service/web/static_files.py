@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dynabandit.service.http.cross_origin import allowed_origin
+from dynabandit.service.http.cross_origin import allow, allowed_origin
 from dynabandit.service.http.responses import problem_response
 from dynabandit.service.service import Service
 
@@ -108,10 +108,8 @@ def routes(service: Service) -> list[Route]:
         if request.path_params["name"] not in CLIENT:
             return problem_response(404, f"there is nothing at {request.url.path[:200]!r}")
         response = await send(request)
-        origin = allowed_origin(request.scope, service.allowed_origins)
-        if origin is not None:  # without it, only pages of the service itself may load a module
-            response.headers["Access-Control-Allow-Origin"] = origin
-            response.headers.add_vary_header("Origin")
+        if service.allowed_origins:  # without them, only pages of the service itself may load a module
+            allow(response.headers, allowed_origin(request.scope, service.allowed_origins))
         return response
 
     return [Route("/static/{version}/{name}", send), Route("/client/{name}", send_client)]
