@@ -46,7 +46,7 @@ INTERPRETED := tests/estimators tests/policies tests/environments tests/simulati
   tests/simulation/test_context.py tests/simulation/test_delayed_rewards.py tests/bandit/test_contexts.py \
   tests/bandit/test_ranking.py tests/bandit/test_block_decisions.py tests/bandit/test_arm_tree.py tests/service/domain \
   tests/service/stores tests/service/http/test_openapi.py tests/service/http/test_personalizer.py \
-  tests/service/test_local_decider.py tests/service/test_operations.py \
+  tests/service/test_local_decider.py tests/service/test_operations.py tests/golden/test_paths.py \
   docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
 
 # Two jobs, each of several processes, keep two cores busy to the end. The output of the second one is shown when it is
@@ -90,7 +90,7 @@ test-order: $(READY) browser
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal --durations=10 $(INTERPRETED) \
-	  tests/offline/test_replay_oracle.py tests/bandit tests/golden/test_paths.py tests/golden/test_saved_bandits.py
+	  tests/offline/test_replay_oracle.py tests/bandit tests/golden/test_saved_bandits.py
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator; the tables of the paper
 golden: $(READY)

@@ -18,6 +18,7 @@ from golden.cases import (
     PART_OF_PAPER,
     environment_cases,
     paper_hashes,
+    path_hash,
     policy_names,
     restored_store,
     simulate_case,
@@ -26,6 +27,7 @@ from ready import EACH_SHAPE
 
 CASES = [f"{name}/{arms}" for name, arms in environment_cases()]
 DECISIONS = json.loads((HERE / "decisions.json").read_text())
+PATHS = json.loads((HERE / "paths.json").read_text())
 CHECK = str(HERE / "check.py")
 TAKEN = "decisions made by 0.1.0, rewards agree"
 OTHER_STATE = ("aff-d-greedy", "glr-kl-ucb", "m-ucb")  # these keep steps of arrival since rewards can be late
@@ -35,14 +37,15 @@ FEW = ("case-3/2", "piecewise/10", "case-1/50")  # all policies, without compile
 def test_every_policy_and_environment_is_recorded() -> None:
     missing = {name for recorded in DECISIONS.values() for name in set(policy_names()) - set(recorded)}
     assert (set(CASES) - set(DECISIONS), missing) == (set(), set()), "run tests/golden/record.py decisions paths"
-    assert set(DECISIONS) == set(CASES) == set(json.loads((HERE / "paths.json").read_text()))
+    assert set(DECISIONS) == set(CASES) == set(PATHS)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_compiled_policies_decide_as_recorded(case: str) -> None:
+def test_compiled_policies_and_environments_do_as_recorded(case: str) -> None:
     name, arms = case.split("/")
     expected = {policy: found for policy, found in DECISIONS[case].items() if policy in EACH_SHAPE}
     assert simulate_case(name, int(arms), list(expected)) == expected
+    assert path_hash(name, int(arms)) == PATHS[case]
 
 
 def test_recorded_decisions_change_only_with_the_rules_of_the_service() -> None:

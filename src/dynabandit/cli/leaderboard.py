@@ -32,19 +32,25 @@ from dynabandit.simulation.backends import cores
 
 PRINTED = (0, 1, 2, 3, 4, 5, 7, 8, 9)  # columns; the file has all of them
 
+Policies = Annotated[list[str] | None, typer.Option(help="Only this policy, or module:Class; repeat for several.")]
+Environments = Annotated[
+    list[str] | None,
+    typer.Option("--environment", "--env", help="Only this environment or family; repeat for several."),
+]
+Part = Annotated[str, typer.Option(metavar="I/N", help="Only part I of N parts of the policies, for N processes.")]
+Merge = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FOLDER", help="Run nothing: combine the results of these folders; repeat for several."),
+]
+
 app = typer.Typer()
 
 
 @app.command()
 def leaderboard(
     *,
-    policy: Annotated[
-        list[str] | None, typer.Option(help="Only this policy, or module:Class; repeat for several.")
-    ] = None,
-    environment: Annotated[
-        list[str] | None,
-        typer.Option("--environment", "--env", help="Only this environment or family; repeat for several."),
-    ] = None,
+    policy: Policies = None,
+    environment: Environments = None,
     replications: Annotated[
         int | None, typer.Option(help=f"Number of replications; {REPLICATIONS} by default.")
     ] = None,
@@ -68,13 +74,8 @@ def leaderboard(
     minutes: Annotated[
         float | None, typer.Option(help="Begin no environment after this time; the same command continues later.")
     ] = None,
-    part: Annotated[
-        str, typer.Option(metavar="I/N", help="Only part I of N parts of the policies, for N processes.")
-    ] = "1/1",
-    merge: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FOLDER", help="Run nothing: combine the results of these folders; repeat for several."),
-    ] = None,
+    part: Part = "1/1",
+    merge: Merge = None,
 ) -> None:
     """Compare all policies in many environments.
 

@@ -1,10 +1,13 @@
 """Errors of kernels that cannot be compiled, in three lines: the problem, the file and line, and the source."""
 
 import dis
+import inspect
+import itertools
 import linecache
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -17,6 +20,8 @@ NESTED = re.compile(r"raised a specific error:|mode pipeline \(step: [^)]*\)")  
 PLACE = re.compile(r"During: typing of .* at (.+) \((\d+)\)")  # the first one is the innermost
 MISSING_NAME = re.compile(r"NameError: (?:global )?name '(\w+)'")
 MISSING_ATTRIBUTE = re.compile(r"has no attribute '(\w+)'")
+CALL = re.compile(r"(\w+)\(([^()]*)\)")
+PACKAGE = Path(__file__).parents[1]
 LOADS_NAME, LOADS_ATTRIBUTE = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_ATTR", "LOAD_METHOD")  # names of instructions
 
 
@@ -55,14 +60,50 @@ def describe(output: str, function: Callable[..., Any]) -> str | None:
 
     `function` is what was compiled; the problem may be in any function that it calls.
     """
-    output = COLOURS.sub("", output)
-    found = _place(output, reachable_functions(function))
+    output, functions = COLOURS.sub("", output), list(reachable_functions(function))
+    found = _place(output, functions)
     if found is None:
         return None
+    problem = _problem(output)
+    if Path(found[0]).is_relative_to(PACKAGE):
+        problem, found = _misfit(*found, functions) or (problem, found)
     file, line, name = found
     where = f'  File "{file}", line {line}, in {name}'
-    return "\n".join(
-        [f"cannot compile {name}: {_problem(output)}", where, f"    {linecache.getline(file, line).strip()}"]
+    return "\n".join([f"cannot compile {name}: {problem}", where, f"    {linecache.getline(file, line).strip()}"])
+
+
+def _misfit(
+    file: str, line: int, name: str, functions: Iterable[FunctionType]
+) -> tuple[str, tuple[str, int, str]] | None:
+    """Return the problem and the place of a user's function that a line of this package calls, if it does not fit."""
+    callers = [one for one in functions if (one.__code__.co_filename, one.__name__) == (file, name)]
+    source = linecache.getline(file, line).strip()
+    for called, arguments in CALL.findall(source):
+        kernels = [inspect.getclosurevars(caller).nonlocals.get(called) for caller in callers]
+        for one in kernels:
+            if not isinstance(one, FunctionType) or Path(one.__code__.co_filename).is_relative_to(PACKAGE):
+                continue
+            place = one.__code__.co_filename, _line_of_definition(one), one.__name__
+            if len(inspect.signature(one).parameters) != len(arguments.split(",")):
+                return f"its arguments must be ({arguments}), got {inspect.signature(one)}", place
+            if _returns_nothing(one) and source != f"{called}({arguments})":
+                return "it returns nothing", place
+    return None
+
+
+def _line_of_definition(function: FunctionType) -> int:
+    line = function.__code__.co_firstlineno  # that of the first decorator
+    while linecache.getline(function.__code__.co_filename, line).lstrip().startswith("@"):
+        line += 1
+    return line
+
+
+def _returns_nothing(function: FunctionType) -> bool:
+    instructions = list(dis.get_instructions(function))
+    return all(
+        before.argval is None and before.opname == "LOAD_CONST" if one.opname == "RETURN_VALUE" else one.argval is None
+        for before, one in itertools.pairwise(instructions)
+        if one.opname in ("RETURN_VALUE", "RETURN_CONST")
     )
 
 

@@ -140,10 +140,7 @@ def compare(
     env = make_environment(environment)
     named = _labelled(policies, env)
     horizon = check_horizon(min(DEFAULT_HORIZON, env.longest) if horizon is None else horizon, env, named)
-    keep = (keep,) if isinstance(keep, str) else tuple(keep)
-    for name in keep:
-        if name not in KEPT:
-            raise unknown("thing to keep", name, KEPT)
+    keep = _checked_keep(keep)
     replications = integer("replications", replications, 1, LARGEST_REPLICATION)
     first_replication = integer("first_replication", first_replication, 0, LARGEST_REPLICATION + 1 - replications)
     marks = recorded_times(times, horizon)
@@ -182,6 +179,15 @@ def compare(
         )
         for label, policy in named.items()
     }
+
+
+def _checked_keep(keep: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of what is kept, or raise an error if one is not known."""
+    names = (keep,) if isinstance(keep, str) else tuple(keep)
+    for name in names:
+        if name not in KEPT:
+            raise unknown("thing to keep", name, KEPT)
+    return names
 
 
 def recommended_for(policy: Policy | str, environment: Environment) -> Policy | str:

@@ -1,26 +1,34 @@
-"""What the page of a bandit offers beside its charts: the comparison of arms, code to copy, and limits of arms."""
+"""What the page of a bandit offers: comparison of arms, code to copy, limits, periods, files and what forms say."""
 
+import csv
 import random
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from axe import serious
 from browser import OpenPage, open_visit
 from dynabandit.client import Client
+from dynabandit.service import policy_change
+from dynabandit.service.domain import warm_start
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
+from dynabandit.service.web import live_pages
 from service.harness import Running, running, talking
 from service.web.demo_shop import play
-from service.web.page_helpers import ARMS, arm_row, bandit_url, wait_for_charts
+from service.web.page_helpers import ARMS, TIMEOUT_MS, arm_row, bandit_url, wait_for_charts
 
 DASH = "\N{EN DASH}"
 
@@ -153,3 +161,150 @@ def test_the_limits_of_an_arm_are_edited(site: Running, client: Client, open_pag
     green = client.state("limited").arms[1]
     assert (green.min_share, green.max_share) == (0.0, 1.0)
     assert [error for error in visit.errors if "409" not in error and "422" not in error] == []
+
+
+def test_forms_say_that_a_policy_is_being_compiled(
+    site: Running, client: Client, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("waiting", arms=ARMS, policy="ucb", seed=1)
+    is_released = threading.Event()
+    compile_now, warm_up_now = warm_start.compile_policy, warm_start.warm_up
+
+    def compile_later(*arguments: Any) -> None:
+        assert is_released.wait(60)
+        compile_now(*arguments)
+
+    def warm_up_later(*arguments: Any) -> Any:
+        assert is_released.wait(60)
+        return warm_up_now(*arguments)
+
+    answers = [httpx.get(f"{site.url}/pages/compiled?policy={policy}") for policy in ("ucb", "none")]
+    assert answers[0].json() == {"compiled": True}
+    assert answers[1].status_code == 404
+    monkeypatch.setattr(live_pages, "is_compiled", lambda *_: False)
+    monkeypatch.setattr(policy_change, "compile_policy", compile_later)
+    monkeypatch.setattr(policy_change, "warm_up", warm_up_later)
+    site.service.compiled.discard("uniform")
+    page = open_page(site.url).page
+    page.get_by_role("button", name="New bandit").click()
+    page.get_by_label("Name").fill("waited")
+    page.get_by_label("Arms, one per line").fill("red\ngreen")
+    page.get_by_label("Policy").select_option("uniform")
+    page.get_by_role("button", name="Create").click()
+    waiting = page.locator("#create-waiting")
+    expect(waiting).to_have_text(re.compile(r"The service compiles uniform, which takes some seconds.*\d\ss"))
+    expect(page.get_by_role("button", name="Create")).to_be_disabled()
+    is_released.set()
+    expect(page.get_by_role("heading", level=1)).to_have_text("waited")
+
+    is_released.clear()
+    page.get_by_role("button", name="Change the policy").click()
+    page.get_by_label("Policy", exact=True).select_option("ucb")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.locator("#policy-waiting")).to_contain_text("The service compiles ucb, which takes some seconds")
+    assert serious(page, "dialog[open]") == []
+    is_released.set()
+    expect(page.locator("#policy-dialog")).to_be_hidden()
+    expect(page.locator("#policy-waiting")).to_be_empty()
+    assert client.state("waited").policy == "ucb"
+
+
+def drag(page: Page, chart: str, start: float, end: float) -> None:
+    """Drag in a chart between two fractions of its width."""
+    area = page.locator(f"#{chart} .nsewdrag")
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + start * box["width"], y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + (start + end) / 2 * box["width"], y)
+    page.mouse.move(box["x"] + end * box["width"], y)
+    page.mouse.up()
+
+
+def wait_for_range(page: Page, chart: str, start: float, end: float) -> None:
+    """Wait until the horizontal axis of a chart has about these ends."""
+    page.wait_for_function(
+        """([id, start, end]) => {
+          const { range } = document.querySelector(`#${id} .canvas`)._fullLayout.xaxis;
+          return Math.abs(range[0] - start) < 12 && Math.abs(range[1] - end) < 12;
+        }""",
+        arg=[chart, start, end],
+        timeout=TIMEOUT_MS,
+    )
+
+
+def test_a_period_is_selected_and_kept_while_new_data_arrive(
+    site: Running, client: Client, open_page: OpenPage
+) -> None:
+    client.create("zoomed", arms=ARMS, policy="uniform", seed=1)
+    client.decide_many("zoomed", 600)
+    client.change_arm("zoomed", "red", max_share=0.9)
+    client.decide_many("zoomed", 600)
+    visit = open_page(bandit_url(site, "zoomed"))
+    page = wait_for_charts(visit)
+    wait_for_range(page, "mean", 0, 1_200)
+    drag(page, "share", 0.1, 0.3)
+    for chart in ("share", "mean", "forgetting", "reward"):  # all charts show the same period
+        wait_for_range(page, chart, 120, 360)
+        expect(page.locator(f"#{chart} .annotation-text")).to_have_count(0)
+    expect(page.get_by_label("Period of the charts")).to_have_value("dragged")
+    client.decide_many("zoomed", 400)
+    expect(page.locator("#tiles")).to_contain_text("1,600decisions")
+    drawn = int(page.locator("#share .canvas").get_attribute("data-drawn") or 0)
+    client.decide_many("zoomed", 400)
+    expect(page.locator("#share .canvas")).not_to_have_attribute("data-drawn", str(drawn))
+    wait_for_range(page, "share", 120, 360)
+    page.get_by_label("time", exact=True).check()
+    expect(page.locator("#share .xtitle")).to_have_text("time")
+    page.get_by_label("decisions", exact=True).check()
+    wait_for_range(page, "share", 120, 360)
+    assert serious(page) == []
+
+    page.get_by_role("button", name="Show all").click()
+    wait_for_range(page, "share", 0, 2_000)
+    expect(page.get_by_label("Period of the charts")).to_be_focused()
+    expect(page.locator("#period-note")).to_be_hidden()
+    page.get_by_label("Period of the charts").select_option("last 1,000 decisions")
+    wait_for_range(page, "reward", 1_000, 2_000)
+    client.decide_many("zoomed", 200)
+    wait_for_range(page, "reward", 1_200, 2_200)
+    page.locator("#reward .nsewdrag").dblclick()
+    wait_for_range(page, "share", 0, 2_200)
+    expect(page.locator("#share .annotation-text")).to_have_count(1)
+    assert visit.errors == []
+
+
+def downloaded(page: Page, button: Locator, name: str) -> list[dict[str, str]]:
+    with page.expect_download() as waiting:
+        button.click()
+    assert waiting.value.suggested_filename == name
+    with Path(waiting.value.path()).open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_numbers_are_downloaded_as_csv(site: Running, client: Client, open_page: OpenPage) -> None:
+    arms = ["=1+1", 'say "hello", twice', "blue"]
+    client.create("tables", arms=arms, policy="ucb", seed=1)
+    play(client, "tables", dict(zip(arms, (0.2, 0.5, 0.4), strict=True)), 300, random.Random(1))
+    visit = open_page(f"{bandit_url(site, 'tables')}?control=blue")
+    page = wait_for_charts(visit)
+    expect(arm_row(page, "=1+1", "comparison-rows")).to_contain_text("points")
+    page.locator("#share summary").click()
+    rows = downloaded(
+        page, page.locator("#share").get_by_role("button", name="CSV"), "tables, Share of the decisions.csv"
+    )
+    assert list(rows[0]) == ["decision", "time", "'=1+1", *arms[1:]], "no spreadsheet takes a name for a formula"
+    assert len(rows) > 100, "all points, not only those of the table"
+    assert rows[-1]["decision"] == "300"
+    assert sum(float(rows[-1][name]) for name in list(rows[0])[2:]) == pytest.approx(1.0, abs=1e-3)
+    assert datetime.fromisoformat(rows[-1]["time"]).tzinfo is not None
+    state = client.state("tables")
+    listed = downloaded(page, page.locator("#arms-csv"), "tables, arms.csv")
+    assert [int(row["plays"]) for row in listed] == [arm.plays for arm in state.arms]
+    assert [float(row["mean"]) for row in listed] == pytest.approx([arm.mean for arm in state.arms], rel=1e-4)
+    assert sum(float(row["best"]) for row in listed) == pytest.approx(1.0, abs=1e-3)
+    assert float(listed[0]["uplift"]) == pytest.approx(float(listed[0]["mean"]) - float(listed[2]["mean"]), abs=1e-4)
+    assert listed[2]["uplift"] == ""
+    assert visit.errors == []

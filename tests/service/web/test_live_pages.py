@@ -312,7 +312,7 @@ def test_a_policy_is_previewed_and_changed_the_log_exported_and_the_bandit_delet
 
     page.get_by_role("button", name="Export the log").click()
     with page.expect_download() as waiting:
-        page.get_by_role("button", name="Download").click()
+        page.get_by_role("button", name="Download", exact=True).click()
     assert waiting.value.suggested_filename == "changing-events.ndjson"
     lines = Path(waiting.value.path()).read_text().splitlines()
     assert len(lines) == client.state("changing").sequence

@@ -121,14 +121,17 @@ def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None
 
 def compile_bandit(bandit: Bandit, *others: Callable[..., Any]) -> None:
     """Compile what decisions and rewards of a bandit need, or load it from disk; the caller will use `others`."""
+    log_compilation(bandit.policy, *needed_functions(bandit), *others)
+    bandit.compile()
+
+
+def needed_functions(bandit: Bandit) -> tuple[Callable[..., Any], ...]:
+    """Return what makes the functions with which a bandit decides and learns."""
     functions, in_tree = code_of(bandit)
     needed: tuple[Callable[..., Any], ...] = (compiled.choose, compiled.learn)
     if functions.contextual:
         needed = (compiled.choose_in_context, compiled.learn_in_context)
-    if in_tree:
-        needed += (choose_in_tree,)
-    log_compilation(bandit.policy, *needed, *others)
-    bandit.compile()
+    return (*needed, choose_in_tree) if in_tree else needed
 
 
 def code_of(bandit: Bandit) -> tuple[PolicyFunctions, bool]:
@@ -143,10 +146,15 @@ def bandit_to_compile(name: str, parameters: dict[str, Any], arms: int = 2) -> B
     return Bandit(name, [str(arm) for arm in range(arms)], seed=0, features=features, **parameters)
 
 
-def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
-    """Log that functions of a policy are about to be compiled, unless they are in memory or on disk."""
+def is_compiled(policy: Policy, *needed: Callable[..., Any]) -> bool:
+    """Return whether functions of a policy are compiled, in memory or on disk."""
     functions: list[Any] = [one(policy.functions) for one in needed]
-    if not all(getattr(one, "signatures", True) or is_cached(one) for one in functions):
+    return all(getattr(one, "signatures", True) or is_cached(one) for one in functions)
+
+
+def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
+    """Log that functions of a policy are about to be compiled, unless they are already."""
+    if not is_compiled(policy, *needed):
         log.info("compiling, which takes some seconds the first time", policy=policy.name)
 
 

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from dynabandit.catalogue import entries, fields_of
 from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, resolved
 from dynabandit.service.domain.names import in_namespace, is_whole
+from dynabandit.service.domain.warm_start import bandit_to_compile, is_compiled, needed_functions
 from dynabandit.service.errors import NotFoundError, StoreError
 from dynabandit.service.http.requests import checked_name, header, may_still_read, namespace_of
 from dynabandit.service.http.responses import LimitedStream, json_response
@@ -89,6 +90,15 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
             {"policies": described(POLICIES), "recommended": resolved(AUTO), "with_features": with_features}
         )
 
+    async def compiled(service: Service, request: Request) -> Response:
+        name = request.query_params.get("policy", "")
+        if name not in {**POLICIES, **CONTEXTUAL_POLICIES}:
+            raise NotFoundError(f"there is no policy {name[:100]!r}")
+        bandit = bandit_to_compile(name, {})
+        return json_response(
+            {"compiled": await asyncio.to_thread(is_compiled, bandit.policy, *needed_functions(bandit))}
+        )
+
     async def role(service: Service, request: Request) -> Response:
         key = service.keyring.find(header(request, b"authorization"))
         return json_response({"role": "admin" if key is None else key.role, "namespace": namespace_of(request)})
@@ -108,6 +118,7 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         page(service, "/", overview),
         page(service, "/bandits/{name:bandit}", bandit),
         page(service, "/pages/policies", catalogue, "read"),
+        page(service, "/pages/compiled", compiled, "read"),
         page(service, "/pages/who", role, "read"),
         page(service, "/pages/bandits", overview_stream, "read"),
         page(service, "/pages/bandit", bandit_stream, "read"),

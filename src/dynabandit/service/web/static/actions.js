@@ -4,6 +4,7 @@ import { byId, count, showFieldProblem, h, meanReward, percent } from "./dom.js"
 import { clearProblems, onSubmit, open, parseObject, parseValue, PolicyFields, showProblem } from "./forms.js";
 import { setUpShadow } from "./shadow.js";
 import { setUpSnippets } from "./snippets.js";
+import { whileWaiting } from "./waiting.js";
 
 const MAX_DRAWS = 1e7; // times arms: the limit of the service
 
@@ -99,8 +100,8 @@ async function setUpPolicyChange(name, currentData) {
     byId("preview").replaceChildren(h("p", { class: "soft" }, "Replaying the rewards…"));
     try {
       const draws = Math.max(1, Math.min(1000, Math.floor(MAX_DRAWS / (currentData()?.arm_count ?? 1))));
-      const preview = await call("POST", url("v1", "bandits", name, "policy", "preview"),
-        { ...fields.values(), draws, context: latestContext(currentData()) });
+      const preview = await whileWaiting("policy-waiting", fields.values().policy, () => call("POST",
+        url("v1", "bandits", name, "policy", "preview"), { ...fields.values(), draws, context: latestContext(currentData()) }));
       byId("preview").replaceChildren(previewTable(preview, latestContext(currentData())));
     } catch (error) {
       byId("preview").replaceChildren();
@@ -108,7 +109,7 @@ async function setUpPolicyChange(name, currentData) {
     }
   };
   onSubmit(byId("policy-form"), async () => {
-    await call("PUT", url("v1", "bandits", name, "policy"), fields.values());
+    await whileWaiting("policy-waiting", fields.values().policy, () => call("PUT", url("v1", "bandits", name, "policy"), fields.values()));
     byId("policy-dialog").close();
   }, (error) => showProblem("policy", error));
   setUpShadow(name, () => fields.values(), (error) => showProblem("policy", error));

@@ -3,15 +3,17 @@ import { band, Chart, layer, layout, line, marks, OTHERS, plotly, seriesStyle } 
 import { byId, clock, count, decimal, meanReward, percent } from "./dom.js";
 import { interventionMarks } from "./interventions.js";
 import { liftText } from "./monitoring.js";
+import { isZoomed, onZoom, periodOf, shownRange, wholeData, zoomByDragging } from "./zoom.js";
 
 const TABLE_ROWS = 40;
 const DRAW_MS = 900; // between two updates of the charts
 const MARGIN = { l: 48, r: 16, t: 12, b: 40 };
 const EMPTY_AXIS = { range: [0, 1], showticklabels: false, showgrid: false };
+const IS_TOUCHED = matchMedia("(pointer: coarse)").matches;
 const BASELINE_COLOUR = "#7d939b";
 
 plotly(); // large: load it while the data is on its way
-let data = null;
+let data = null; // of the selected period
 let byTime = false; // the horizontal axis: time or decisions
 
 /** A time as Plotly takes it: local, without a time zone. */
@@ -25,25 +27,34 @@ const toAxis = (value) => (byTime ? plotlyTime(value) : value);
 const xValues = () => positions().map(toAxis);
 
 /** The time of a decision: that of the chart point that contains it. */
-export const timeOfStep = (step) => data.series.wall.at(data.series.step.findIndex((last) => last >= step)) ?? data.wall;
+export const timeOfStep = (step) => wholeData().series.wall.at(wholeData().series.step.findIndex((last) => last >= step)) ?? wholeData().wall;
 const xOfStep = (step) => toAxis(byTime ? timeOfStep(step) : step);
 
+/** The ends of the horizontal axis. */
+const ends = () => shownRange(byTime) ?? [positions()[0], positions().at(-1)];
+
 /** The position of an intervention; one before the first or after the last point is moved to the edge. */
-const clampedPosition = ({ step, wall }) => Math.min(Math.max(byTime ? wall : step, positions()[0]), positions().at(-1));
+const clampedPosition = ({ step, wall }) => Math.min(Math.max(byTime ? wall : step, ends()[0]), ends()[1]);
 const axis = {
   toX: (one) => toAxis(clampedPosition(one)),
-  toFraction: (one) => (clampedPosition(one) - positions()[0]) / Math.max(positions().at(-1) - positions()[0], 1e-9),
+  toFraction: (one) => (clampedPosition(one) - ends()[0]) / Math.max(ends()[1] - ends()[0], 1e-9),
 };
 
 /** The layout of the chart in an element, with marks for the interventions. */
 function chartLayout(id, { yaxis, shapes = [], over = false, ...more }) {
   const common = { x: byTime ? "time" : "decisions", legend: false, margin: MARGIN, ...more };
   if (data.decisions === 0) return layout({ ...common, xaxis: EMPTY_AXIS, yaxis: { ...EMPTY_AXIS, ...yaxis } });
+  const range = shownRange(byTime)?.map(toAxis);
+  common.xaxis = { fixedrange: IS_TOUCHED, ...(range && { range }) };
+  common.dragmode = IS_TOUCHED ? false : "zoom"; // on a touch screen, dragging scrolls the page
   const found = interventionMarks(byId(id), MARGIN, data.interventions, axis, over);
   return layout({ ...common, yaxis, ...found, shapes: [...found.shapes, ...shapes] });
 }
 
-/** The table behind a chart; `columns` are pairs of a title and a function from the index of a point to a cell. */
+/**
+ * The table behind a chart. `columns` are triples: a title, a function from the index of a point to a cell, and the values
+ * in a file, by what is added to the title there.
+ */
 function chartTable(caption, columns) {
   const { step, wall } = data.series;
   const stride = Math.ceil(step.length / TABLE_ROWS);
@@ -52,6 +63,11 @@ function chartTable(caption, columns) {
     caption,
     head: ["decision", "time", ...columns.map(([title]) => title)],
     rows: indices.map((i) => [count(step[i]), clock(wall[i]), ...columns.map(([, cell]) => cell(i))]),
+    csv: () => {
+      const found = columns.flatMap(([title, , values]) => Object.entries(values).map(([part, numbers]) => [title + part, numbers]));
+      const rows = step.map((last, i) => [last, new Date(1000 * wall[i]).toISOString(), ...found.map(([, numbers]) => numbers[i])]);
+      return { rows: [["decision", "time", ...found.map(([title]) => title)], ...rows], name: `${data.name}, ${caption.split(/[,.]/)[0]}.csv` };
+    },
   };
 }
 
@@ -65,7 +81,7 @@ function shareChart() {
     data: layers,
     note: note(),
     layout: chartLayout("share", { percent: true, yaxis: { range: [0, 1] }, over: true }),
-    table: chartTable("Share of the decisions", lines.map((one) => [one.arm, (i) => percent(one.share[i])])),
+    table: chartTable("Share of the decisions", lines.map((one) => [one.arm, (i) => percent(one.share[i]), { "": one.share }])),
   };
 }
 
@@ -85,7 +101,7 @@ function meanChart() {
       [one.arm, (i) => {
         const [mean, low, high] = [one.mean, one.low, one.high].map((values) => meanReward(values[i], bounded));
         return `${mean} (${low} to ${high})`;
-      }])),
+      }, { "": one.mean, " low": one.low, " high": one.high }])),
   };
 }
 
@@ -115,7 +131,7 @@ function forgettingChart() {
     note: note(),
     layout: chartLayout("forgetting", { yaxis: { tickformat: ".3~f" }, shapes: changeLines() }),
     table: chartTable(`Forgetting factors. Detected changes: ${listed.length ? listed.join("; ") : "none"}.`,
-      lines.map((one) => [one.arm, (i) => decimal(one.forgetting[i], 4)])),
+      lines.map((one) => [one.arm, (i) => decimal(one.forgetting[i], 4), { "": one.forgetting }])),
   };
 }
 
@@ -131,10 +147,11 @@ function rewardChart() {
       line("this bandit", x, total, 0, { form: ",.0f", width: 2.5 }),
     ],
     note: note(),
-    layout: chartLayout("reward", { legend, yaxis: { rangemode: "tozero" } }),
+    layout: chartLayout("reward", { legend, yaxis: { rangemode: isZoomed() ? "normal" : "tozero" } }),
     table: chartTable("Total reward", [
-      ["this bandit", (i) => decimal(total[i], 0)],
-      ["at random", (i) => `${decimal(middle[i], 0)} (${decimal(low[i], 0)} to ${decimal(high[i], 0)})`],
+      ["this bandit", (i) => decimal(total[i], 0), { "": total }],
+      ["at random", (i) => `${decimal(middle[i], 0)} (${decimal(low[i], 0)} to ${decimal(high[i], 0)})`,
+        { "": middle, " low": low, " high": high }],
     ]),
   };
 }
@@ -155,8 +172,9 @@ function liftChart() {
         ...(bounded ? { tickformat: "+.2~%" } : {}) },
     }),
     table: chartTable("Lift over the holdout, with an interval that holds at all times", [
-      ["lift", (i) => liftText(lift[i], bounded)],
-      ["interval", (i) => (low[i] === null ? "–" : `${liftText(low[i], bounded)} to ${liftText(high[i], bounded)}`)],
+      ["lift", (i) => liftText(lift[i], bounded), { "": lift }],
+      ["interval", (i) => (low[i] === null ? "–" : `${liftText(low[i], bounded)} to ${liftText(high[i], bounded)}`),
+        { " low": low, " high": high }],
     ]),
   };
 }
@@ -172,18 +190,22 @@ let drawnAt = -DRAW_MS;
 
 /** Draw all charts soon: at most once per DRAW_MS, and not while the page is hidden. */
 function drawSoon() {
-  if (timer || data === null || document.hidden) return;
+  if (timer || received === null || document.hidden) return;
   timer = setTimeout(() => {
     timer = 0;
     drawnAt = performance.now();
-    for (const chart of charts) chart.draw();
-    if (data.holdout) (lift ??= new Chart(byId("lift"), liftChart)).draw();
+    data = periodOf(received);
+    const drawn = data.holdout ? [...charts, (lift ??= new Chart(byId("lift"), liftChart))] : charts;
+    for (const chart of drawn) chart.draw().then(() => zoomByDragging(chart.canvas, () => byTime));
   }, Math.max(0, drawnAt + DRAW_MS - performance.now()));
 }
 
+let received = null; // the latest data
+
 /** Show new data. */
 export function showCharts(newData) {
-  data = newData;
+  received = newData;
+  data = periodOf(newData);
   drawSoon();
 }
 
@@ -191,5 +213,6 @@ byId("axis").addEventListener("change", () => {
   byTime = byId("axis").querySelector(":checked").value === "time";
   drawSoon();
 });
+onZoom(drawSoon);
 document.addEventListener("visibilitychange", drawSoon);
 addEventListener("resize", drawSoon);

@@ -7,7 +7,7 @@ import { controlArm, onControlChange, showComparison } from "./comparison.js";
 import { showConnection } from "./connection.js";
 import { decisionText, showFeatures } from "./contexts.js";
 import { followDeciders } from "./deciders.js";
-import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent } from "./dom.js";
+import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent, saveCsv } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
 import { liftText, metricText, showMonitoring } from "./monitoring.js";
 import { showShadow } from "./shadow.js";
@@ -160,6 +160,17 @@ function restoreFocus({ arm, action }) {
     .find(({ dataset, offsetParent }) => offsetParent && dataset.arm === arm && kind(dataset.action) === kind(action))?.focus();
 }
 
+const ARM_FIELDS = ["arm", "recent_share", "propensity", "best", "min_share", "max_share", "plays", "pending", "mean", "low", "high",
+  "forgetting", "effective_size", "paused"];
+const UPLIFT_FIELDS = ["uplift", "uplift_low", "uplift_high", "relative_uplift", "relative_uplift_low", "relative_uplift_high"];
+
+byId("arms-csv").onclick = () => {
+  const uplifts = data.uplift === null ? [] : UPLIFT_FIELDS;
+  const uplift = (place) => (uplifts.length ? [...(data.uplift[place]?.absolute ?? [null, null, null]), ...(data.uplift[place]?.relative ?? [])] : []);
+  const rows = data.arms.map((one, place) => [...ARM_FIELDS.map((field) => one[field]), ...uplift(place)]);
+  saveCsv([[...ARM_FIELDS, ...uplifts], ...rows], `${name}, arms.csv`);
+};
+
 // The latest events
 
 const EVENT_TEXTS = { create: "created", decision: "decision", reward: "reward", close: "reward window ended",
@@ -193,7 +204,7 @@ function show(newData) {
   }
   if (data === null) followDeciders(name);
   data = newData;
-  byId("code-button").disabled = false; // the code depends on the features
+  for (const id of ["code-button", "arms-csv"]) byId(id).disabled = false; // they need the data
   showTiles();
   showSummary();
   showLegend();

@@ -1,5 +1,5 @@
 // Charts: Plotly in the colours of the page, with a table of the same numbers for people who cannot see them
-import { h } from "./dom.js";
+import { h, saveCsv } from "./dom.js";
 import { isDark } from "./header.js";
 
 const PLOTLY_OPTIONS = { displayModeBar: false, responsive: true };
@@ -107,7 +107,8 @@ export function layout({ x = "", y = "", percent = false, legend = true, ...more
 
 /**
  * A chart in an element. `make` returns `{ data, layout, table, note }`: `table` is `{ caption, head, rows }` with the same
- * numbers, shown on request, and `note` is a text for an empty chart. Call `draw()` when the numbers have changed; a change
+ * numbers, shown on request, and if wanted `csv`, a function that returns `{ rows, name }` of a file with all of them, and
+ * `note` is a text for an empty chart. Call `draw()` when the numbers have changed; a change
  * of the theme redraws the chart.
  */
 export class Chart {
@@ -117,7 +118,8 @@ export class Chart {
     this.note = h("span");
     this.notice = h("p", { class: "note", "aria-hidden": "true", hidden: true }, this.note);
     this.body = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Numbers of the chart" });
-    this.details = h("details", { class: "numbers" }, h("summary", {}, "Show the numbers"), this.body);
+    this.download = h("button", { type: "button", class: "small", hidden: true, onclick: () => this.saveNumbers() }, "Download as CSV");
+    this.details = h("details", { class: "numbers" }, h("summary", {}, "Show the numbers"), this.download, this.body);
     this.details.addEventListener("toggle", () => this.fillTable());
     element.replaceChildren(h("div", { class: "plot" }, this.canvas, this.notice), this.details);
     document.documentElement.addEventListener("theme", () => this.draw());
@@ -148,9 +150,16 @@ export class Chart {
     }
   }
 
+  /** Offer the numbers as a file. */
+  saveNumbers() {
+    const { rows, name } = this.content.table.csv();
+    saveCsv(rows, name);
+  }
+
   /** Fill the table while it is open. */
   fillTable() {
     if (!this.details.open || !this.content?.table) return;
+    this.download.hidden = !this.content.table.csv;
     const { caption, head, rows } = this.content.table;
     this.body.setAttribute("aria-label", caption);
     this.body.replaceChildren(

@@ -75,6 +75,19 @@ export function save(content, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
+/** A cell of a CSV file. A text that a spreadsheet would take for a formula starts with an apostrophe. */
+function csvCell(value) {
+  if (value === null || value === undefined) return "";
+  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Offer rows of texts and numbers as a CSV file. */
+export function saveCsv(rows, name) {
+  const text = rows.map((row) => `${row.map(csvCell).join(",")}\r\n`).join("");
+  save(new Blob(["\ufeff", text], { type: "text/csv" }), name); // the byte order mark lets Excel read UTF-8
+}
+
 /** Show an error message beside a field and focus it; an empty text removes the message. */
 export function showFieldProblem(field, text) {
   byId(`${field.id}-problem`).textContent = text;

@@ -4,6 +4,7 @@ import { showConnection } from "./connection.js";
 import { byId, clock, copy, count, h, meanReward, percent } from "./dom.js";
 import { arranged, onFilter, searched, showFound } from "./overview-list.js";
 import { onSubmit, open, parseObject, parseValue, PolicyFields, showProblem } from "./forms.js";
+import { whileWaiting } from "./waiting.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MANY_UNREAD = 2000; // events, from which a card says that the log is still being read
@@ -169,7 +170,7 @@ async function setUpForm() {
     const control = byId("create-control").value.trim();
     if (share !== null) body.holdout = control ? { share, control } : { share };
     if (!name) throw new Error("name must have 1 to 200 characters, got 0");
-    await call("PUT", url("v1", "bandits", name), body);
+    await whileWaiting("create-waiting", body.policy, () => call("PUT", url("v1", "bandits", name), body));
     location.href = url("bandits", name);
   }, (error) => showProblem("create", error));
 }

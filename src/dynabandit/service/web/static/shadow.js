@@ -3,6 +3,7 @@ import { call, url } from "./api.js";
 import { byId, count, h, meanReward, percent } from "./dom.js";
 import { onSubmit, open } from "./forms.js";
 import { liftText } from "./monitoring.js";
+import { whileWaiting } from "./waiting.js";
 
 const interval = ({ low, high }, text) => (low === null ? "" : ` (${text(low)} to ${text(high)})`);
 
@@ -54,7 +55,7 @@ export function setUpShadow(name, values, showPolicyProblem) {
   byId("shadow-buttons").hidden = false;
   byId("shadow-button").onclick = async () => {
     try {
-      await call("PUT", url("v1", "bandits", name, "shadow"), values());
+      await whileWaiting("policy-waiting", values().policy, () => call("PUT", url("v1", "bandits", name, "shadow"), values()));
       byId("policy-dialog").close();
     } catch (error) {
       showPolicyProblem(error);
