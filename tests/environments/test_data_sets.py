@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.datasets import load_digits
 
@@ -81,6 +82,46 @@ def test_flights_have_the_weather_of_their_hour_and_airport() -> None:
     assert features[6] == pytest.approx(float(found["wind_speed"]) / 10.0 - 1.0, abs=1e-4)
     assert features[7] == float(float(found["precip"]) > 0.0)
     assert features[8] == pytest.approx((float(found["visib"]) - 9.0) / 2.0, abs=1e-4)
+
+
+def test_flights_are_counted_by_carrier_airport_day_and_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = ["year", "month", "day", "hour", "carrier", "origin", "arr_delay"]
+    rows = [
+        (2013, 1, 1, 6, "AA", "EWR", -3.0),
+        (2013, 1, 1, 6, "AA", "EWR", 14.0),
+        (2013, 1, 1, 6, "AA", "EWR", 15.0),  # late
+        (2013, 1, 1, 6, "AA", "EWR", math.nan),  # cancelled
+        (2013, 12, 31, 21, "US", "LGA", 0.0),
+        (2013, 3, 2, 5, "DL", "JFK", 0.0),  # before the first hour
+        (2013, 3, 2, 22, "DL", "JFK", 0.0),  # after the last one
+        (2013, 3, 2, 9, "YV", "JFK", 0.0),  # of another carrier
+    ]
+    table = pandas.DataFrame(rows, columns=columns)
+    monkeypatch.setattr(pandas, "read_csv", lambda path, usecols: table[usecols])
+    scheduled, on_time = data_sets._flight_counts()
+    assert scheduled.shape == on_time.shape == (7, 3, 365, 16)
+    assert {tuple(cell): (scheduled[tuple(cell)], on_time[tuple(cell)]) for cell in np.argwhere(scheduled)} == {
+        (0, 0, 0, 0): (4.0, 2.0),
+        (6, 2, 364, 15): (1.0, 1.0),
+    }
+    assert (scheduled.sum(), on_time.sum()) == (5.0, 3.0)
+
+
+def test_hours_without_weather_have_that_of_the_hour_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = ["origin", "year", "month", "day", "hour", "temp", "wind_speed", "precip", "visib"]
+    rows = [
+        ("JFK", 2013, 1, 1, 7, 73.0, 20.0, 0.0, 11.0),
+        ("JFK", 2013, 1, 1, 7, 0.0, 0.0, 9.0, 0.0),  # recorded twice: the first one counts
+        ("JFK", 2013, 1, 2, 21, 37.0, 1048.0, 0.01, 5.0),
+        *((airport, 2013, 1, 1, 0, 55.0, 10.0, 0.0, 9.0) for airport in ("EWR", "LGA")),
+    ]
+    monkeypatch.setattr(pandas, "read_csv", lambda path: pandas.DataFrame(rows, columns=columns))
+    weather = data_sets._weather()
+    assert weather.shape == (365, 16, 3, 4)
+    assert (weather[:, :, [0, 2]] == 0.0).all()
+    first, second = [1.0, 1.0, 0.0, 1.0], [-1.0, 5.0, 1.0, -2.0]
+    assert [weather[day, hour, 1].tolist() for day, hour in ((0, 0), (0, 1), (1, 14))] == [first] * 3
+    assert [weather[day, hour, 1].tolist() for day, hour in ((1, 15), (2, 0), (364, 15))] == [second] * 3
 
 
 def test_the_mean_reward_of_a_carrier_is_the_weighted_share_of_its_flights_nearby(

@@ -55,3 +55,13 @@ def test_a_model_whose_data_have_faded_is_as_new(kept: float, is_new: bool) -> N
     before = linear_model.update(model, x, 2.0, 1.0, kept, 0.7)
     assert (before == linear_model.update(new, x, 2.0, 1.0, 1.0, 0.7)) is is_new
     assert bool((model == new).all()) is is_new
+
+
+@pytest.mark.parametrize(
+    ("dimension", "kept", "expected"),
+    [(1, 0.5, 1), (11, 0.5, 2), (12, 0.5, 3), (10, 0.499, 10), (10, 0.0, 10), (9, 0.75, 1), (54, 0.75, 4), (8, 1.0, 1)],
+)
+def test_so_many_coordinates_get_their_prior_back_that_none_fades_beyond_e_to_minus_6(
+    dimension: int, kept: float, expected: int
+) -> None:
+    assert linear_model.turns(dimension, kept) == expected

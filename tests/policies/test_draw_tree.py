@@ -316,7 +316,7 @@ def test_boundaries_are_placed_twice_at_first_and_again_beyond_four_arms_too_man
 def test_a_closed_arm_is_not_chosen_until_it_is_marked() -> None:
     many = played("aff-ots", arms=70, plays=90)
     full = many.up_to_date()
-    for arm in (0, 7, 8, 66):
+    for arm in (0, 7, 8, 60, 66):
         draw_tree.close_arm(many.tree, arm, 70)
         family, node = 9 + arm // 8, arm % 8
         expected = full[family].copy()
