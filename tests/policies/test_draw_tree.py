@@ -161,19 +161,20 @@ def played(name: str, arms: int, plays: int) -> Many:
     return many
 
 
-@pytest.mark.parametrize("coarse", [False, True], ids=["usual cells", "wide cells"])
+@pytest.mark.parametrize("cells", ["usual", "wide", "above all draws", "below all draws"])
 @pytest.mark.parametrize("name", ["ts", "ots", "aff-ots", "mix-ts"])
-def test_choices_are_those_of_looking_at_the_masses_of_all_arms(name: str, coarse: bool) -> None:
+def test_choices_are_those_of_looking_at_the_masses_of_all_arms(name: str, cells: str) -> None:
     many = played(name, arms=11, plays=60)
-    if coarse:
-        many.tree[0, BOUNDARY:SAVED] = np.linspace(20.5, -39.5, BOUNDARIES)
+    if cells != "usual":
+        ends = {"wide": (20.5, -39.5), "above all draws": (600.0, 500.0), "below all draws": (-500.0, -600.0)}[cells]
+        many.tree[0, BOUNDARY:SAVED] = np.linspace(*ends, BOUNDARIES)
     many.up_to_date()
     boundaries, shapes = many.tree[0, BOUNDARY:SAVED].copy(), [(float(a), float(b)) for a, b in many.shapes().T]
     bound = draw_tree.make_bound(many.functions)
     bounds = [bound(many.tree, many.state, arm, many.step(), many.params)[:2] for arm in range(8)] + shapes[8:]
     chosen, visited, drawn, excess = set(), 0, 0, 0.0
     many.tree[0, EXCESS] = 0.0
-    for replication in range(30):
+    for replication in range(20 if "all" in cells else 30):
         random, optimistic = stream(1, replication), many.functions.optimistic
         arm, visits, draws = oracle.choose(boundaries, shapes, bounds, optimistic, random, many.number + 1)
         assert many.choose(replication) == arm
@@ -183,7 +184,7 @@ def test_choices_are_those_of_looking_at_the_masses_of_all_arms(name: str, coars
         chosen.add(arm)
         visited, drawn = visited + sum(visits), drawn + draws
     assert len(chosen) > 2
-    assert drawn > (50 if coarse else 30)  # there are several draws in the cell of the largest
+    assert drawn > (30 if cells == "usual" else 50)  # there are several draws in the cell of the largest
     assert visited >= drawn
 
 
