@@ -223,14 +223,14 @@ def drag(page: Page, chart: str, start: float, end: float) -> None:
     page.mouse.up()
 
 
-def wait_for_range(page: Page, chart: str, start: float, end: float) -> None:
+def wait_for_range(page: Page, chart: str, start: float, end: float, within: float = 12.0) -> None:
     """Wait until the horizontal axis of a chart has about these ends."""
     page.wait_for_function(
-        """([id, start, end]) => {
+        """([id, start, end, within]) => {
           const { range } = document.querySelector(`#${id} .canvas`)._fullLayout.xaxis;
-          return Math.abs(range[0] - start) < 12 && Math.abs(range[1] - end) < 12;
+          return Math.abs(range[0] - start) < within && Math.abs(range[1] - end) < within;
         }""",
-        arg=[chart, start, end],
+        arg=[chart, start, end, within],
         timeout=TIMEOUT_MS,
     )
 
@@ -267,9 +267,9 @@ def test_a_period_is_selected_and_kept_while_new_data_arrive(
     expect(page.get_by_label("Period of the charts")).to_be_focused()
     expect(page.locator("#period-note")).to_be_hidden()
     page.get_by_label("Period of the charts").select_option("last 1,000 decisions")
-    wait_for_range(page, "reward", 1_000, 2_000)
+    wait_for_range(page, "reward", 1_000, 2_000, within=0.5)
     client.decide_many("zoomed", 200)
-    wait_for_range(page, "reward", 1_200, 2_200)
+    wait_for_range(page, "reward", 1_200, 2_200, within=0.5)
     page.locator("#reward .nsewdrag").dblclick()
     wait_for_range(page, "share", 0, 2_200)
     expect(page.locator("#share .annotation-text")).to_have_count(1)
