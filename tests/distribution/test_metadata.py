@@ -34,7 +34,7 @@ def test_mutation_testing_uses_the_tests_without_compiled_code() -> None:
     makefile = read("Makefile")
     _, _, folders = makefile.partition("INTERPRETED := ")
     _, _, recipe = makefile.partition("NUMBA_DISABLE_JIT=1")
-    listed = set(re.findall(r"tests/\S+", folders.partition("\n")[0] + recipe.partition("\n\n")[0]))
+    listed = set(re.findall(r"tests/\S+", folders.partition("\n\n")[0] + recipe.partition("\n\n")[0]))
     assert suite - listed == {"tests/core"}  # whose samples are larger in compiled code
     assert all((ROOT / path.partition("::")[0]).exists() for path in listed)
 
