@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import optimize, special
 
 from dynabandit.core.beta_cells import log_distribution, write_log_distribution, write_points
 
@@ -59,6 +59,33 @@ def test_extreme_shapes_have_logarithms_that_fall(a: float, b: float, b_and_a: b
         assert (logs <= 0.0).all()  # not NaN
         assert (each <= 0.0).all()
         assert (logs[1:] <= logs[:-1]).all()
+
+
+@pytest.mark.parametrize(("a", "b"), [(1000.0, 1000.0), (60.0, 9.0), (9.0, 60.0), (0.3, 4.0), (4.0, 0.3)])
+def test_a_tail_counts_as_0_exactly_where_the_density_is_below_exp_of_minus_90(a: float, b: float) -> None:
+    """The points are close together around both places, and around the point where 1 - F replaces F."""
+
+    def log_front(t: float) -> float:
+        log_x, log_y = -np.logaddexp(0.0, -t), -np.logaddexp(0.0, t)
+        return float(a * log_x + b * log_y - special.betaln(a, b))
+
+    switch = (a + 1.0) / (a + b + 2.0)
+    mode = math.log(a / b)
+    places = [optimize.brentq(lambda t: log_front(t) + 90.0, mode, mode + side) for side in (400.0, -400.0)]
+    near = [*np.linspace(0.3, 0.02, 5), *-np.linspace(0.02, 0.3, 5)]
+    around = [places[0] + np.array(near) / b, special.logit(switch) + np.array(near), places[1] + np.array(near) / a]
+    t = np.sort(np.concatenate([*around, [places[0] + 3.0]]))[::-1]
+    grid, work, logs = np.zeros(4 * 31), np.zeros(4 * 31), np.zeros(31)
+    write_points(t, grid)
+    write_log_distribution(a, b, grid, work, logs)
+    for one, log_f in zip(t, logs, strict=True):
+        if log_front(one) >= -90.0:
+            assert log_f == pytest.approx(log_distribution(a, b, one), rel=1e-9, abs=1e-300)
+            assert math.isfinite(log_f)
+        else:
+            assert log_f == (0.0 if one > mode else -math.inf)
+    assert 0.0 in logs
+    assert -math.inf in logs
 
 
 def test_probabilities_that_no_simulation_sees_are_0() -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import numba
@@ -107,6 +107,154 @@ def test_the_thread_starts_only_after_every_stop_was_resumed(monkeypatch: pytest
     thread.resume()
     thread.compile(calls)
     assert started.call_count == 1
+
+
+class Dispatcher:
+    """A function as Numba compiles it, when the test says so."""
+
+    __module__ = __name__
+
+    def __init__(self) -> None:
+        self.signatures: list[Any] = []
+        self.asked: list[Any] = []
+        self.interpreted = 0
+
+    def py_func(self, *arguments: Any) -> str:
+        self.interpreted += 1
+        assert np.geterr() == dict.fromkeys(["divide", "over", "under", "invalid"], "ignore")
+        return "interpreted"
+
+    def compile(self, signature: Any) -> None:
+        self.asked.append(signature)
+        self.signatures.append(signature)
+
+    def __call__(self, *arguments: Any) -> str:
+        if not self.signatures:
+            self.compile(None)
+        return "compiled"
+
+
+class Waiting:
+    """A thread that compiles when it is waited for."""
+
+    def __init__(self) -> None:
+        self.listed: list[FirstCalls] = []
+
+    def compile(self, calls: FirstCalls) -> None:
+        self.listed.append(calls)
+
+    def wait_for(self, calls: FirstCalls) -> None:
+        assert calls in self.listed
+        calls.function.compile(calls.signature)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "size", "expected"),
+    [
+        (0.0, LARGEST_ARGUMENTS, "interpreted"),
+        (0.0, LARGEST_ARGUMENTS + 1, "compiled"),
+        (0.5, 1, "interpreted"),
+        (0.5625, 1, "compiled"),
+    ],
+)
+def test_calls_are_interpreted_while_they_are_small_and_took_little_time(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, size: int, expected: str
+) -> None:
+    assert LARGEST_ARGUMENTS == 10_000
+    thread, times = Waiting(), iter([100.0, 100.0 + seconds])
+    monkeypatch.setattr(module, "_thread", thread)
+    monkeypatch.setattr(module, "time", Mock(perf_counter=lambda: next(times)))
+    calls = FirstCalls(Dispatcher())
+    assert (calls.compiled, calls.seconds) == (False, 0.0)
+    assert calls(1.0, np.zeros(2)) == "interpreted"
+    assert calls.seconds == seconds
+    times = iter([0.0, 0.25])
+    assert calls(1.0, (np.zeros(size),)) == expected
+    assert calls.signature == (numba.float64, numba.float64[::1])  # those of the first call
+    assert thread.listed == [calls] * (2 if expected == "interpreted" else 1)
+    assert calls.function.interpreted == len(thread.listed)
+    assert calls.seconds == (seconds + 0.25 if expected == "interpreted" else seconds)
+
+
+@pytest.mark.parametrize("known", ["signatures", "compiled"])
+def test_compiled_functions_are_called_as_they_are(monkeypatch: pytest.MonkeyPatch, known: str) -> None:
+    monkeypatch.setattr(module, "_thread", None)
+    calls = FirstCalls(Dispatcher())
+    if known == "signatures":
+        calls.function.signatures.append(None)
+    calls.compiled = known == "compiled"
+    assert calls(np.zeros(LARGEST_ARGUMENTS + 1)) == "compiled"
+
+
+def test_the_thread_compiles_its_list_and_ends() -> None:
+    thread, several = module.CompilingThread(), [FirstCalls(Dispatcher()) for _ in range(3)]
+    several[1].function.compile = Mock(side_effect=ValueError("wrong"))
+    for number, calls in enumerate(several):
+        calls.signature = number
+    thread.stop()
+    for calls in [*several, several[0]]:  # each is listed once
+        thread.compile(calls)
+    assert (thread._thread, thread._waiting) == (None, several)
+    thread.wait_for(several[0])  # nothing to wait for: it would never end
+    thread.resume()
+    thread.compile(several[0])
+    for calls in several:
+        thread.wait_for(calls)
+    thread.stop()
+    assert [calls.compiled for calls in several] == [True, True, True]
+    assert [calls.function.asked for calls in (several[0], several[2])] == [[0], [2]]
+    assert (thread._waiting, thread._thread) == ([], None)
+    thread.resume()
+    thread.compile(several[0])  # compiled already
+    assert (thread._waiting, thread._thread) == ([], None)
+
+
+def test_the_thread_is_a_daemon_that_stops_between_two_functions_and_is_joined_for_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thread, first, second = module.CompilingThread(), FirstCalls(Dispatcher()), FirstCalls(Dispatcher())
+    began, goes_on = threading.Event(), threading.Event()
+
+    def compile_later(signature: Any) -> None:
+        assert threading.current_thread().daemon
+        thread.stop()  # by the thread itself, as when it forks: it does not wait for itself
+        began.set()
+        assert goes_on.wait(60)
+
+    monkeypatch.setattr(first.function, "compile", compile_later)
+    thread.compile(first)
+    thread.compile(second)
+    assert began.wait(60)
+    running = thread._thread
+    assert running is not None
+    joined = Mock(wraps=lambda seconds: None)
+    monkeypatch.setattr(running, "join", joined)
+    thread.stop()
+    joined.assert_called_once_with(10.0)
+    goes_on.set()
+    threading.Thread.join(running, 60)
+    assert (first.compiled, second.compiled, thread._thread) == (True, False, None)
+    thread.forget()
+    assert (thread._waiting, thread._stops) == ([], 0)
+
+
+def test_only_functions_that_are_to_be_compiled_have_first_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "1")
+    monkeypatch.setattr(module, "_first_calls", {})
+    monkeypatch.setattr(module, "INTERPRETED_PACKAGES", (__name__.partition(".")[0],))
+    function, other, done = (cast(Any, Dispatcher()) for _ in range(3))
+    monkeypatch.setattr(module, "reachable_functions", lambda one: [add, math.log] if one is other else [add])
+    done.signatures.append(None)
+    calls: Any = interpreted_first(function)
+    assert isinstance(calls, FirstCalls)
+    assert interpreted_first(function) is calls
+    assert interpreted_first(other) is other  # it refers to a function of another package
+    assert interpreted_first(done) is done
+    assert interpreted_first(add) is add
+    with module.waiting_for_compiled_code():
+        assert interpreted_first(function) is function
+    assert interpreted_first(function) is calls
+    assert calls.__reduce__() == (interpreted_first, (function,))
 
 
 @needs_compiler

@@ -100,6 +100,20 @@ def test_bounds_are_their_formulas_and_above_the_tail(a: float, b: float) -> Non
             assert decided == [True, True, False, False]
 
 
+@pytest.mark.parametrize(("a", "b"), [(1.0, 1.3), (2.0, 1.0), (1.5, 2.5)])
+def test_the_errors_of_stirlings_formula_are_computed_only_if_their_bounds_do_not_decide(
+    monkeypatch: pytest.MonkeyPatch, a: float, b: float
+) -> None:
+    limit = -0.7
+    most = limit - 1.0 / (12.0 * a) - 1.0 / (12.0 * b) + 1.0 / (360.0 * a**3) + 1.0 / (360.0 * b**3)
+    least = limit - 1.0 / (12.0 * a) - 1.0 / (12.0 * b) - 1.0 / (360.0 * (a + b) ** 3)
+    places = [least - 1.0, least - 1e-12, least + 1e-12, most - 1e-12, most + 1e-12, most + 1.0]
+    for error, computed in ((1e300, [False, False]), (-1e300, [True, True])):
+        monkeypatch.setattr(largest_beta_draw, "stirling_error", lambda x, error=error: error)
+        decided = [is_below_by_stirling(one, limit, a, b) for one in places]
+        assert decided == [True, True, *computed, False, False]
+
+
 def test_the_bound_at_or_below_the_mean_leads_to_a_direct_draw() -> None:
     assert sub_gaussian_bound(3.0, 5.0, 0.375, 0.2) == SAFETY
     drawn = draw_above(0.5, 800.0, 0.5 / 800.5, 0.0, 65535.0, SOURCE, 3, 1)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numba
 import numpy as np
@@ -247,9 +248,12 @@ def test_a_function_that_creates_arrays_counts_references(monkeypatch: pytest.Mo
 @needs_compiler
 def test_other_errors_are_raised_without_a_second_attempt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    coloured = Mock()  # Numba replaces sys.stdout while it makes a coloured message
+    monkeypatch.setattr(numba.core.errors, "_termcolor_inst", coloured)
     function: Any = compiled(lambda: not_defined)  # type: ignore[name-defined]  # noqa: F821
     with pytest.raises(KernelError, match="not_defined"):
         function()
+    assert (coloured.mock_calls, numba.core.errors._termcolor_inst) == ([], coloured)
     assert (function.targetoptions["_nrt"], gc.isenabled()) == (False, True)
 
 

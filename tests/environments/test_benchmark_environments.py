@@ -33,6 +33,15 @@ def test_each_segment_of_pb_1_and_pb_2_has_its_best_arm() -> None:
     assert best == {"pb-1": [0, 0, 2, 1, 1], "pb-2": [0, 0, 2, 2, 2]}
 
 
+@pytest.mark.parametrize(("name", "units"), [("pb-1", 5), ("pb-2", 5), ("pb-3", 4), ("pb-4", 8)])
+def test_all_segments_of_a_benchmark_end_before_the_last_step(name: str, units: int) -> None:
+    longest = LARGEST_STEP // units
+    assert db.environment(name, segment=longest).parameters["segment"] == longest
+    for segment in (0, longest + 1):
+        with pytest.raises(ValueError, match="segment must be"):
+            db.environment(name, segment=segment)
+
+
 def test_a_longer_segment_stretches_a_benchmark_and_nothing_else() -> None:
     short, long = (db.environment("pb-2", segment=segment).path(5 * segment, seed=1) for segment in (10, 40))
     assert (np.repeat(short, 4, axis=0) == long).all()

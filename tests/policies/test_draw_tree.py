@@ -1,5 +1,6 @@
 """The draw tree: its choices have the law of drawing all arms, and it is a function of the state, step and cells."""
 
+import functools
 import math
 from typing import Any
 from unittest import mock
@@ -26,8 +27,10 @@ from dynabandit.policies.draw_cells import (
     HEAD_ROWS,
     LEVELS,
     NEW,
+    REFERENCE,
     SAVED,
     is_placed,
+    place_first,
 )
 from dynabandit.policies.draw_tree import (
     make_bring_up_to_date,
@@ -39,6 +42,7 @@ from dynabandit.policies.draw_tree import (
     uses_draw_tree,
 )
 from interpreted import interpreted
+from oracles import draw_tree as oracle
 from oracles.largest_draw import probabilities
 
 ALPHA = 1e-6  # the probability that a correct law fails its test, over random seeds
@@ -80,6 +84,10 @@ class Many:
         posterior, step = self.functions.posterior, self.step()
         assert posterior is not None
         return np.array([not_empty(posterior(self.state, arm, step, self.params)) for arm in range(self.arms)]).T
+
+    def posterior_at(self, arm: int, number: int) -> tuple[float, float]:
+        assert self.functions.posterior is not None
+        return not_empty(self.functions.posterior(self.state, arm, self.step(number=number), self.params))
 
     def up_to_date(self) -> np.ndarray:
         make_bring_up_to_date(self.functions)(self.tree, self.state, self.step(), self.params)
@@ -141,6 +149,62 @@ def test_any_shapes_have_the_law_of_drawing_all_arms(shapes: list[tuple[float, f
     mark_all(many.tree)
     with mock.patch.object(draw_tree, "EXCESS_PER_ARM", math.inf):
         assert_law(many.counts(50 * len(shapes)), expected)
+
+
+def played(name: str, arms: int, plays: int) -> Many:
+    """Return a policy that has played some of its arms, one of them often."""
+    many = Many(name, arms)
+    for arm in many.rng.integers(arms - 3, size=plays):
+        many.play(int(arm))
+    for _ in range(plays // 2):
+        many.play(1)
+    return many
+
+
+@pytest.mark.parametrize("coarse", [False, True], ids=["usual cells", "wide cells"])
+@pytest.mark.parametrize("name", ["ts", "ots", "aff-ots", "mix-ts"])
+def test_choices_are_those_of_looking_at_the_masses_of_all_arms(name: str, coarse: bool) -> None:
+    many = played(name, arms=11, plays=60)
+    if coarse:
+        many.tree[0, BOUNDARY:SAVED] = np.linspace(20.5, -39.5, BOUNDARIES)
+    many.up_to_date()
+    boundaries, shapes = many.tree[0, BOUNDARY:SAVED].copy(), [(float(a), float(b)) for a, b in many.shapes().T]
+    bound = draw_tree.make_bound(many.functions)
+    bounds = [bound(many.tree, many.state, arm, many.step(), many.params)[:2] for arm in range(8)] + shapes[8:]
+    chosen, visited, drawn, excess = set(), 0, 0, 0.0
+    many.tree[0, EXCESS] = 0.0
+    for replication in range(30):
+        random, optimistic = stream(1, replication), many.functions.optimistic
+        arm, visits, draws = oracle.choose(boundaries, shapes, bounds, optimistic, random, many.number + 1)
+        assert many.choose(replication) == arm
+        for one in visits:
+            excess = max(excess + one - 3.0, 0.0)
+        assert many.tree[0, EXCESS] == excess
+        chosen.add(arm)
+        visited, drawn = visited + sum(visits), drawn + draws
+    assert len(chosen) > 2
+    assert drawn > (50 if coarse else 30)  # there are several draws in the cell of the largest
+    assert visited >= drawn
+
+
+@pytest.mark.parametrize("name", ["aff-ots", "mix-ts", "aff-ts"])
+def test_windows_of_idle_arms_are_as_long_as_their_shapes_allow(name: str) -> None:
+    many = played(name, arms=30, plays=200)
+    many.up_to_date()
+    bound, lengths = draw_tree.make_bound(many.functions), set()
+    for boundary in (many.tree[0, BOUNDARY + REFERENCE], -1.0, 8.0):
+        many.tree[0, BOUNDARY + REFERENCE] = boundary
+        top = 1.0 / (1.0 + math.exp(-boundary))
+        for number in (many.number + 1, many.number + 999):
+            for arm in range(27):  # the others are new
+                found = bound(many.tree, many.state, arm, many.step(number=number), many.params)
+                since = int(many.state.last_played[arm]) + 1
+                posterior = functools.partial(many.posterior_at, arm)
+                expected = oracle.largest_shapes(posterior, number, arm, since, top, 30)
+                assert found == pytest.approx(expected, rel=1e-12)
+                assert number < found[2]
+                lengths.add(found[2] - number)
+    assert len(lengths) > 20
 
 
 def test_masses_of_idle_arms_are_bounds_that_hold_for_their_window() -> None:
@@ -233,6 +297,39 @@ def test_cells_are_placed_where_the_largest_draw_is_and_again_if_too_many_arms_a
     assert many.tree[0, EXCESS] < 30.0
 
 
+def test_boundaries_are_placed_twice_at_first_and_again_beyond_four_arms_too_many_per_arm() -> None:
+    many, slow = (played("ts", arms=11, plays=40) for _ in range(2))
+    many.up_to_date()
+    place_first(slow.tree[0])
+    for _ in range(3):
+        slow.up_to_date()
+        slow.tree[0, EXCESS] = 4.0 * (8 + 64)  # three arms are new; not too many
+        before = slow.tree.copy()
+        slow.up_to_date()
+        assert np.array_equal(slow.tree, before)
+        slow.tree[0, EXCESS] += 1e-9
+    slow.tree[0, EXCESS] = 0.0
+    assert np.array_equal(slow.tree[0], many.tree[0])
+    assert np.array_equal(slow.tree[HEAD_ROWS:], many.tree[HEAD_ROWS:])
+
+
+def test_a_closed_arm_is_not_chosen_until_it_is_marked() -> None:
+    many = played("aff-ots", arms=70, plays=90)
+    full = many.up_to_date()
+    for arm in (0, 7, 8, 66):
+        draw_tree.close_arm(many.tree, arm, 70)
+        family, node = 9 + arm // 8, arm % 8
+        expected = full[family].copy()
+        expected[[field * FAMILY + node for field in range(EXPIRY)]] = 0.0
+        assert many.tree[HEAD_ROWS + family].tolist() == expected.tolist()
+        for field in range(EXPIRY):
+            leaves = many.tree[HEAD_ROWS + 9 :, field * FAMILY : (field + 1) * FAMILY]
+            with np.errstate(invalid="ignore"):
+                assert sum_of(many.tree, field) == pytest.approx(leaves.sum(), rel=1e-9)
+        mark_arm(many.tree, arm, 70)
+        assert np.array_equal(many.up_to_date(), full)
+
+
 def test_cells_follow_draws_with_very_large_log_odds() -> None:
     many = Many("dts", arms=60)
     many.functions = many.functions._replace(posterior=given)
@@ -261,6 +358,8 @@ def test_a_column_of_a_policy_fits_into_a_row_of_the_tree() -> None:
     assert new_draw_trees(1, 9).shape[2] == LARGEST_COLUMN
     policy = db.policy("ts")
     for size in ("memory_size", "shared_size"):
+        with mock.patch.object(type(policy), size, return_value=272):
+            new_state(policy, 9, policy.params(9))
         with mock.patch.object(type(policy), size, return_value=273), pytest.raises(ValueError, match="more than 272"):
             new_state(policy, 9, policy.params(9))
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit.core.streams import stream
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import Stream, stream
+from dynabandit.estimators.base import Belief
 from dynabandit.policies import ArmNumbers, PythonPolicy, PythonStep
-from dynabandit.policies.base import new_state
+from dynabandit.policies.base import compiled_for, new_state
 from dynabandit.simulation.code_versions import code_version
 
 ENVIRONMENT = db.environment("piecewise", starts=(1, 60), means=((0.2, 0.5, 0.8), (0.8, 0.5, 0.2)))
@@ -194,3 +196,44 @@ def test_random_numbers_depend_on_seed_replication_and_step_only() -> None:
     steps = [(1, stream(1)), (2, stream(1)), (1, stream(2)), (1, stream(1, 1)), (1, stream(2**40))]
     assert len({PythonStep(number, random).random.random() for number, random in steps}) == 5
     assert PythonStep(1, stream(1)).random.random() == PythonStep(1, stream(1)).random.random()
+
+
+def test_random_numbers_are_those_that_recorded_results_have() -> None:
+    bits = np.random.Philox(key=[5 + 9 * 2**32, 3], counter=[0, 0, 7, 0])
+    expected = np.random.Generator(bits).random(4)
+    assert PythonStep(7, Stream(5, 9, 3)).random.random(4).tolist() == expected.tolist()
+
+
+def test_what_it_believes_is_the_sample_mean() -> None:
+    policy, shared = Recent(window=2), np.zeros(0)
+    before = policy.belief(np.array([0.0, 0.0, 0.5, 0.5, 0.0]), shared)
+    assert np.isnan(before.mean)
+    assert before[1:] == (0.0, 1.0, 0.0)
+    assert policy.belief(np.array([4.0, 1.0, 0.5, 0.5, 0.0]), shared) == Belief(0.25, 0.1875, 1.0, 4.0)
+    assert policy.belief(np.array([2.0, 6.0, 0.5, 0.5, 0.0]), shared) == Belief(3.0, 0.0, 1.0, 2.0)
+
+
+def test_it_is_never_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    @kernel
+    def function(x: float) -> float:
+        return x
+
+    monkeypatch.setattr("dynabandit.policies.base.compiled", lambda one: len)
+    assert compiled_for(Recent().functions, function) is function
+    used: Any = compiled_for(db.policy("ts").functions, function)
+    assert used is len
+
+
+def test_a_name_is_registered_once_and_never_that_of_the_recommended_policy() -> None:
+    named = type("Named", (Recent,), {"name": "named-once"})
+    try:
+        assert db.policies.register(named) is named
+        assert db.policies.register(named) is named
+        assert db.policy("named-once") == named()
+        with pytest.raises(ValueError, match=r"Another\.name must not be that of another policy, got 'named-once'"):
+            db.policies.register(type("Another", (Recent,), {"name": "named-once"}))
+    finally:
+        del db.policies.POLICIES["named-once"]
+    for taken in ("auto", "lin-ucb"):
+        with pytest.raises(ValueError, match="must not be that of another policy"):
+            db.policies.register(type("Taken", (Recent,), {"name": taken}))

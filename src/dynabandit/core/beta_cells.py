@@ -24,6 +24,25 @@ BELOW_1 = 1.0 - 2.0**-53  # the largest number below 1
 
 
 @kernel
+def log_parts(t: float) -> tuple[float, float]:
+    """Return log x and log(1 - x) of the x with log-odds t."""
+    shared = math.log1p(math.exp(-abs(t)))
+    return min(t, 0.0) - shared, min(-t, 0.0) - shared
+
+
+@kernel
+def log_complement(p: float) -> float:
+    """Return log(1 - p) of a probability, which rounding can make 1 or more."""
+    return math.log1p(-min(p, BELOW_1))
+
+
+@kernel
+def largest_argument(a: float, b: float) -> float:
+    """Return the largest x for F; for a larger one 1 - F, with a and b exchanged, is the fraction that ends sooner."""
+    return (a + 1.0) / (a + b + 2.0)
+
+
+@kernel
 def even_term(m: float, a: float, b: float) -> float:
     """Return the coefficient of the argument in the term 2 m of the continued fraction."""
     return m * (b - m) / ((a + 2.0 * m - 1.0) * (a + 2.0 * m))
@@ -46,7 +65,7 @@ def next_convergent(
 
 @kernel
 def fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction of the incomplete Beta function at x <= (a + 1) / (a + b + 2)."""
+    """Return the continued fraction of the incomplete Beta function, for x up to `largest_argument`."""
     p0 = q0 = p1 = 1.0
     q1 = 1.0 + odd_term(0.0, a, b) * x
     m = before = 0.0
@@ -102,12 +121,11 @@ def log_distribution(a: float, b: float, t: float) -> float:
         return 0.0
     if t == -math.inf:
         return -math.inf
-    shared = math.log1p(math.exp(-abs(t)))
-    log_x, log_y = min(t, 0.0) - shared, min(-t, 0.0) - shared
+    log_x, log_y = log_parts(t)
     x, y = math.exp(log_x), math.exp(log_y)
     log_front = a * log_x + b * log_y - log_beta(a, b)
-    if x > (a + 1.0) / (a + b + 2.0):
-        return math.log1p(-min(math.exp(log_front) * fraction(y, b, a) / b, BELOW_1))
+    if x > largest_argument(a, b):
+        return log_complement(math.exp(log_front) * fraction(y, b, a) / b)
     return min(log_front + math.log(fraction(x, a, b) / a), 0.0)
 
 
@@ -116,8 +134,7 @@ def write_points(points: np.ndarray, grid: np.ndarray) -> None:
     """Write x, 1 - x and their logarithms for falling log-odds into a grid, which `write_log_distribution` reads."""
     n = points.size
     for i in range(n):
-        shared = math.log1p(math.exp(-abs(points[i])))
-        log_x, log_y = min(points[i], 0.0) - shared, min(-points[i], 0.0) - shared
+        log_x, log_y = log_parts(points[i])
         grid[i], grid[n + i] = math.exp(log_x), math.exp(log_y)
         grid[2 * n + i], grid[3 * n + i] = log_x, log_y
 
@@ -126,7 +143,7 @@ def write_points(points: np.ndarray, grid: np.ndarray) -> None:
 def write_log_distribution(a: float, b: float, grid: np.ndarray, work: np.ndarray, logs: np.ndarray) -> None:
     """Write `log_distribution` at all points of a grid; probabilities below exp(-90) count as 0."""
     n = logs.size
-    log_norm, switch = log_beta(a, b), (a + 1.0) / (a + b + 2.0)
+    log_norm, switch = log_beta(a, b), largest_argument(a, b)
     first = above = last = 0  # 1 - F is computed from `first` on, F from `above` on, and F is 0 from `last` on
     for i in range(n):
         logs[i] = a * grid[2 * n + i] + b * grid[3 * n + i] - log_norm
@@ -150,7 +167,7 @@ def write_log_distribution(a: float, b: float, grid: np.ndarray, work: np.ndarra
             for i in range(start, end):
                 share = work[i - start] / shape
                 if side == 0:
-                    logs[i] = math.log1p(-min(math.exp(logs[i]) * share, BELOW_1))  # rounding can make it 1 or more
+                    logs[i] = log_complement(math.exp(logs[i]) * share)
                 else:
                     logs[i] += math.log(share)
                 logs[i] = min(logs[i], logs[i - 1] if i > 0 else 0.0)  # F falls, also where rounding errors are large

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from llvmlite import binding as llvm
+from numba.core import errors
 from numba.core.errors import ForceLiteralArg, NumbaError
 
 try:
@@ -104,7 +105,7 @@ def compile_once(dispatcher: Any, folder: Path | None) -> Any:
         return dispatcher
 
     def compile_whole(signature: Any) -> Any:
-        with _locked(folder), _compiler_lock(), machine_code_of_whole_functions():
+        with _locked(folder), _compiler_lock(), messages_without_colours(), machine_code_of_whole_functions():
             try:
                 return compile_or_load(signature)
             except ForceLiteralArg:  # a part of how Numba compiles
@@ -137,6 +138,27 @@ def forbid_returned_arrays(dispatcher: Any) -> None:
         add_overload(compiled)
 
     dispatcher.add_overload = check_and_add
+
+
+class _NoColours:
+    """Numba's scheme of colours, without any."""
+
+    def __getattr__(self, name: str) -> Callable[[str], str]:
+        return lambda message: message
+
+
+@contextmanager
+def messages_without_colours() -> Iterator[None]:
+    """Let Numba write messages without colours.
+
+    For a coloured message it replaces `sys.stdout` for a moment, which another thread may be using or replacing, too.
+    """
+    before = getattr(errors, "_termcolor_inst", None)
+    errors._termcolor_inst = _NoColours()
+    try:
+        yield
+    finally:
+        errors._termcolor_inst = before
 
 
 @contextmanager

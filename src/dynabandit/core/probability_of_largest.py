@@ -35,7 +35,6 @@ WIDTH = 4.0  # of a panel, in standard deviations of a normal density
 FLATTEST = 3.0  # the width of a panel near a point where densities have a singularity at a distance of pi
 LINEAR_FROM = 40.0  # log-odds from which on the logarithm of a Beta density is linear
 LINEAR_DROP = 8.0  # of the logarithm of a density on a panel where it is linear
-LARGEST_FAST_SIZE = 1e7  # of a Beta law, above which its density needs a formula with fewer rounding errors
 LEAST_LOG = -745.0  # the logarithm of the smallest positive double: smaller gamma draws are 0 and tie
 MOST_PANELS = 100_000
 LARGEST_ERROR = 1e-6  # of the sum of all probabilities
@@ -143,8 +142,8 @@ def density_of(family: int, law: np.ndarray) -> Density:
         peak = 0.5 * math.log(precision / (2.0 * math.pi)) - rest
     # Newton's method on a concave function: after the first iteration each one is beyond the solution
     d = 6.0 / math.sqrt(precision)
-    if family == GAMMA:
-        d = min(d, 5.0)
+    if family == GAMMA:  # far beyond the solution, iterations are about 1 apart: too many if a shape is tiny
+        d = min(d, 5.0 if a > 0.01 else math.log1p(-NEGLIGIBLE_DROP / a))
     for _ in range(6):
         slope = a * math.expm1(d) if family == GAMMA else beta_slope(a, b, d)
         d = max(d + (drop(family, law, d) - NEGLIGIBLE_DROP) / slope, 0.0)
@@ -233,10 +232,12 @@ def probabilities_of_largest(
             densities[arm, 0], densities[arm, 1], densities[arm, 2] = density_of(family, laws[arm])
         t = max(t, densities[arm, 2])
     last = atom if family == STUDENT or atom == -math.inf else math.log(atom)
+    if family == GAMMA:
+        last = max(last, LEAST_LOG)
     width = WIDTH / math.sqrt(1.0 + math.log(arms))
     rest = 1.0
     for _ in range(MOST_PANELS):
-        if t <= last or rest < NEGLIGIBLE or (family == GAMMA and t <= LEAST_LOG):
+        if t <= last or rest < NEGLIGIBLE:
             break
         low = max(lower_end(family, laws, densities, t, width), last)
         integrate_panel(family, laws, densities, (t, low), rule, work)

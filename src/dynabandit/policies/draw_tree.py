@@ -4,7 +4,7 @@ The log-odds are divided into cells. If no draw is above a cell, arm i has its d
 1 - exp(-m_i), independently of the other arms, where m_i = log F_i(upper end) - log F_i(lower end) is the mass of the
 arm in the cell. The tree stores the sums of these masses over groups of 8, 64, 512, ... arms. One exponential number
 finds the first cell, from the top, that has a draw, and the first arm with a draw there; another one finds the next arm
-of this cell, and so on. On average about 1.5 arms are found. If there are several, the cell is bisected until the
+of this cell, and so on. On average about 1.2 arms are found. If there are several, the cell is bisected until the
 largest draw is alone. The chosen arm has the law of drawing all arms; docs/thompson-many-arms.md has the derivation.
 
 A play changes the masses of one arm and the sums on the path to the root. Posteriors that change while an arm is idle
@@ -159,17 +159,15 @@ def close_arm(tree: np.ndarray, arm: int, arms: int) -> None:
     family, node = first_leaf_of(arms) + arm // FAMILY, arm % FAMILY
     for field in range(EXPIRY):
         tree[HEAD_ROWS + family, field * FAMILY + node] = 0.0
-    while family > 0:
-        write_sums(tree, family)
-        family = (family - 1) // FAMILY
+    write_path(tree, family)
 
 
 @functools.cache
 def make_choose_in_tree(functions: PolicyFunctions) -> Callable[..., int]:
     """Return choose(tree, state, step, params, scratch): the arm with the largest draw.
 
-    A bandit saves ``tree[0, :SAVED]`` after a decision. After it has restored these numbers, or if arms were added or
-    removed, it calls `mark_all`.
+    A bandit saves ``tree[0, :SAVED]`` after a decision. If it is restored, or other arms can be chosen, it fills a new
+    tree with these numbers.
     """
     bring_up_to_date, optimistic = make_bring_up_to_date(functions), functions.optimistic
     find_draws, largest_draw, new_shapes = (

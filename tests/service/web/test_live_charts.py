@@ -292,7 +292,7 @@ def test_marks_close_to_each_other_share_a_label_and_no_labels_overlap(
     ("name", "path", "size", "scheme", "whole"),
     [
         ("live-all", "/", DESKTOP, "light", False),
-        ("live-bandit", "/bandits/Home%20banner", DESKTOP, "light", True),
+        ("live-bandit", "/bandits/Home%20banner?control=Free%20shipping", DESKTOP, "light", True),
         ("live-dark", "/bandits/Home%20banner", DESKTOP, "dark", False),
         ("live-phone", "/bandits/Home%20banner", PHONE, "light", False),
     ],
