@@ -153,12 +153,12 @@ def messages_without_colours() -> Iterator[None]:
 
     For a coloured message it replaces `sys.stdout` for a moment, which another thread may be using or replacing, too.
     """
-    before = getattr(errors, "_termcolor_inst", None)
-    errors._termcolor_inst = _NoColours()
+    module: Any = errors
+    before, module._termcolor_inst = getattr(module, "_termcolor_inst", None), _NoColours()
     try:
         yield
     finally:
-        errors._termcolor_inst = before
+        module._termcolor_inst = before
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+import dynabandit as db
 from axe import serious
 from browser import OpenPage, open_visit
 from dynabandit.client import Client
@@ -223,14 +224,14 @@ def drag(page: Page, chart: str, start: float, end: float) -> None:
     page.mouse.up()
 
 
-def wait_for_range(page: Page, chart: str, start: float, end: float) -> None:
+def wait_for_range(page: Page, chart: str, start: float, end: float, within: float = 12.0) -> None:
     """Wait until the horizontal axis of a chart has about these ends."""
     page.wait_for_function(
-        """([id, start, end]) => {
+        """([id, start, end, within]) => {
           const { range } = document.querySelector(`#${id} .canvas`)._fullLayout.xaxis;
-          return Math.abs(range[0] - start) < 12 && Math.abs(range[1] - end) < 12;
+          return Math.abs(range[0] - start) < within && Math.abs(range[1] - end) < within;
         }""",
-        arg=[chart, start, end],
+        arg=[chart, start, end, within],
         timeout=TIMEOUT_MS,
     )
 
@@ -267,9 +268,9 @@ def test_a_period_is_selected_and_kept_while_new_data_arrive(
     expect(page.get_by_label("Period of the charts")).to_be_focused()
     expect(page.locator("#period-note")).to_be_hidden()
     page.get_by_label("Period of the charts").select_option("last 1,000 decisions")
-    wait_for_range(page, "reward", 1_000, 2_000)
+    wait_for_range(page, "reward", 1_000, 2_000, within=0.5)
     client.decide_many("zoomed", 200)
-    wait_for_range(page, "reward", 1_200, 2_200)
+    wait_for_range(page, "reward", 1_200, 2_200, within=0.5)
     page.locator("#reward .nsewdrag").dblclick()
     wait_for_range(page, "share", 0, 2_200)
     expect(page.locator("#share .annotation-text")).to_have_count(1)
@@ -307,4 +308,24 @@ def test_the_numbers_are_downloaded_as_csv(site: Running, client: Client, open_p
     assert sum(float(row["best"]) for row in listed) == pytest.approx(1.0, abs=1e-3)
     assert float(listed[0]["uplift"]) == pytest.approx(float(listed[0]["mean"]) - float(listed[2]["mean"]), abs=1e-4)
     assert listed[2]["uplift"] == ""
+    assert visit.errors == []
+
+
+@pytest.mark.promise(189)
+def test_local_deciders_are_listed(site: Running, client: Client, open_page: OpenPage, tmp_path: Path) -> None:
+    client.create("local", ARMS, "ucb", seed=1)
+    visit = open_page(bandit_url(site, "local"))
+    page = visit.page
+    expect(page.locator("#events tr")).to_have_count(1)
+    expect(page.locator("#deciders-section")).to_be_hidden()
+    with db.LocalDecider(site.url, "local", tmp_path, refresh_seconds=1e6, flush_seconds=1e6) as decider:
+        decider.decide_many(3)
+        decider.sync()
+        decider.decide_many(2)
+        decider._refresh()  # without sending
+        client.decide("local")
+        cells = page.locator("#deciders tr").filter(has=page.get_by_role("rowheader", name=decider.id)).locator("td")
+        expect(cells).to_have_text(["3", "1 event behind", re.compile("now|ago"), "2"])
+        expect(page.locator("#deciders-section")).to_be_visible()
+        assert serious(page) == []
     assert visit.errors == []

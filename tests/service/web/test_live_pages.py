@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-import dynabandit as db
 from axe import serious
 from browser import PHONE, OpenPage
 from dynabandit.client import Client
@@ -118,26 +117,6 @@ def test_arms_are_paused_resumed_added_and_retired(site: Running, client: Client
     dialog.get_by_role("button", name="Retire").click()
     expect(page.locator("#arms tr")).to_have_count(3)
     assert [arm.arm for arm in client.state("arms").arms] == ["green", "blue", "violet"]
-    assert visit.errors == []
-
-
-@pytest.mark.promise(189)
-def test_local_deciders_are_listed(site: Running, client: Client, open_page: OpenPage, tmp_path: Path) -> None:
-    client.create("local", ARMS, "ucb", seed=1)
-    visit = open_page(bandit_url(site, "local"))
-    page = visit.page
-    expect(page.locator("#events tr")).to_have_count(1)
-    expect(page.locator("#deciders-section")).to_be_hidden()
-    with db.LocalDecider(site.url, "local", tmp_path, refresh_seconds=1e6, flush_seconds=1e6) as decider:
-        decider.decide_many(3)
-        decider.sync()
-        decider.decide_many(2)
-        decider._refresh()  # without sending
-        client.decide("local")
-        cells = page.locator("#deciders tr").filter(has=page.get_by_role("rowheader", name=decider.id)).locator("td")
-        expect(cells).to_have_text(["3", "1 event behind", re.compile("now|ago"), "2"])
-        expect(page.locator("#deciders-section")).to_be_visible()
-        assert serious(page) == []
     assert visit.errors == []
 
 
