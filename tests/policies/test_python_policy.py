@@ -186,6 +186,7 @@ def test_numbers_of_arms_can_be_changed_as_a_whole_and_a_typo_is_an_error() -> N
     arms.mean *= 0.5
     arms.mean[1] = 2.0
     assert arms.mean.tolist() == [0.5, 2.0]
+    assert len(ArmNumbers({"recent": np.zeros((5, 3))})) == 3  # (numbers, arms)
     assert copy.deepcopy(arms).mean.tolist() == [0.5, 2.0]
     for attempt in (lambda: arms.meen, lambda: setattr(arms, "meen", 1.0)):
         with pytest.raises(AttributeError, match=r"arms have no numbers 'meen'. Did you mean 'mean'"):
