@@ -12,7 +12,6 @@ from scipy import stats
 import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import not_empty
-from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.streams import stream
 from dynabandit.policies import POLICIES as ALL_POLICIES, draw_tree
 from dynabandit.policies.base import CONSTANT, LARGEST_COLUMN, PolicyFunctions, PolicyState, Reward, Step, new_state
@@ -385,13 +384,3 @@ def test_a_play_and_a_reward_change_the_tree_as_computing_it_anew_does(name: str
             assert np.array_equal(simulated(), usual)
         with mock.patch.object(draw_tree, "MANY_ARMS", 12):
             assert not np.array_equal(simulated(), usual)
-
-
-def test_compiled_code_makes_the_same_choices() -> None:
-    world = db.environment("case-1", arms=12)
-    with mock.patch.object(draw_tree, "MANY_ARMS", 11):
-        with waiting_for_compiled_code():
-            compiled = db.simulate("mix-ts", world, horizon=150, seed=2, keep="arms", threads=1).arms
-        with interpreted():
-            plain = db.simulate("mix-ts", world, horizon=150, seed=2, keep="arms", threads=1).arms
-    assert np.array_equal(np.asarray(compiled), np.asarray(plain))

@@ -7,6 +7,7 @@ in compiled code by tests/test_checks.py.
 import functools
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numba
 import numpy as np
@@ -14,10 +15,13 @@ import pytest
 
 import dynabandit as db
 from dynabandit.core.compilation import CPU_OPTIONS
+from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.numba_internals import compile_once
 from dynabandit.core.streams import stream
-from dynabandit.policies import PolicyFunctions, Reward, Step
+from dynabandit.policies import PolicyFunctions, Reward, Step, draw_tree
 from dynabandit.policies.base import new_state
+from interpreted import interpreted
+from laws import INTERPRETED
 from ready import READY
 
 ARMS, STEPS = 3, 40
@@ -67,3 +71,14 @@ def test_the_functions_of_a_policy_compute_the_same_in_compiled_code(name: str) 
         type(value.item() if isinstance(value, np.generic) else value) for value in expected
     ]
     np.testing.assert_equal(found, expected)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
+def test_a_draw_tree_makes_the_same_choices_in_compiled_code() -> None:
+    world = db.environment("case-1", arms=12)
+    with mock.patch.object(draw_tree, "MANY_ARMS", 11):
+        with waiting_for_compiled_code():
+            compiled = db.simulate("ts", world, horizon=150, seed=2, keep="arms", threads=1).arms
+        with interpreted():
+            plain = db.simulate("ts", world, horizon=150, seed=2, keep="arms", threads=1).arms
+    assert np.array_equal(np.asarray(compiled), np.asarray(plain))

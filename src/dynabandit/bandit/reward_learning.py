@@ -166,11 +166,12 @@ class RewardLearning:
         end_play(PolicyState(self._memory, self._shared, *self._arms.played), column, decided)
 
     def reward_columns(self, rewards: Sequence[tuple[Any, ...]], latest: int = 0) -> int:
-        """Learn many (column, reward, decided_at) triples in order, as `reward_column` would, but much faster.
+        """Learn many `rewards` in order, as `reward_column` would, but much faster.
 
-        A bandit with features may be given the context too, as the fourth element of each. A contextual policy learns
-        each reward as of the latest decision before it in this order, and not as of now: by then, nearly all would be
-        old. Returns the step of this decision, which is `latest` for the next rewards, if there are more.
+        Each is a triple of column, reward and step of the decision; a bandit with features may be given the context as
+        the fourth element. A contextual policy learns each reward as of the latest decision before it in this order,
+        and not as of now: by then, nearly all would be old. Returns the step of this decision, which is `latest` for
+        the next rewards, if there are more.
         """
         if len(rewards) == 0:
             return latest
