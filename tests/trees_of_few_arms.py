@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
+import numpy as np
+import pytest
+
 from dynabandit.bandit import arm_tree
+from dynabandit.core.beta_cells import write_log_distribution
 
 
 @contextlib.contextmanager
@@ -22,3 +26,22 @@ def trees_from(arms: int) -> Iterator[None]:
         yield
     for function in cached:
         function.cache_clear()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def remembered_distributions() -> Iterator[None]:
+    """Compute the distribution function of a posterior on a grid once: tests fill many trees with the same ones.
+
+    Interpreted, this takes most of the time. Import the fixture into a module to use it.
+    """
+    known: dict[Any, np.ndarray] = {}
+
+    def write(a: float, b: float, grid: np.ndarray, work: np.ndarray, logs: np.ndarray) -> None:
+        key = (a, b, grid.tobytes())
+        if key not in known:
+            write_log_distribution(a, b, grid, work, logs)
+            known[key] = logs.copy()
+        logs[:] = known[key]
+
+    with mock.patch("dynabandit.policies.draw_tree.write_log_distribution", write):
+        yield
