@@ -4,6 +4,7 @@ Each run of a policy compiles it unless the cache has it, so all tests use `ts`,
 compile too.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from dynabandit import playground
 from dynabandit.playground.tour import STEPS
 from dynabandit.policies import resolved
 from dynabandit.service.stores import open_store
+from dynabandit.service.web import playground_workers
 from service.harness import Running, running, talking, wait_for
 from service.web.page_helpers import (
     PICTURES,
@@ -387,10 +389,21 @@ def test_the_page_is_accessible_and_fits_the_screen(open_playground: OpenPlaygro
         assert fits_width(page)
 
 
+# A worker process that sends its first two messages: the run has started, and it is compiling
+ENDLESS_COMPILATION = """
+import itertools, json, sys
+from dynabandit.playground import messages, read
+for message in itertools.islice(messages(read(sys.stdin.readline().strip())), 2):
+    print(json.dumps(message), flush=True)
+sys.stdin.read()
+"""
+
+
 def test_empty_charts_say_what_the_run_is_doing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty cache"))
+    monkeypatch.setattr(playground_workers, "COMMAND", (sys.executable, "-P", "-c", ENDLESS_COMPILATION))
     with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
         page = open_page(f"{server.url}/playground?{SHORT}").page
         note = page.locator("#regret .note")
