@@ -82,24 +82,24 @@ def text(numbers: Numbers, settings: dict[str, int]) -> str:
         [f"`{name}`", f"{numbers[f'silent/{name}'][0]:.1%}", _share(numbers.get(f"new-arm/{name}"))]
         for name in policies(numbers, "silent")
     ]
-    return f"""Regret after {horizon:,} steps with 5 arms, means of {replications:,} replications. One arm has the mean
-0.7 and the others 0.4, and the best arm changes three times. A uniform policy loses {0.24 * horizon:,.0f}. Delays are
-geometric with the mean in the heading.
+    return f"""The first table shows the mean regret after {horizon:,} steps over {replications:,} replications. There
+are 5 arms. The best arm has the mean 0.7 and the others 0.4, and the best arm changes three times. Delays are geometric,
+with the mean and the share of lost rewards in the heading. The regret of the policy `uniform` is {0.24 * horizon:,.0f}.
 
 ![Regret against the mean delay](pictures/delayed-regret.svg)
 
 {table(["policy", *headings], of_delays)}
 
-Clicks with probability 0.1 for one arm and 0.05 for four others, a mean delay of 50 steps and a window of 1,000. A
-uniform policy loses {0.04 * horizon:,.0f}.
+The second table shows the regret for clicks. One arm has a click with probability 0.1, and the other four with 0.05.
+The mean delay is 50 steps, and the window is 1,000 steps. The regret of the policy `uniform` is {0.04 * horizon:,.0f}.
 
 ![Regret with clicks](pictures/delayed-clicks.svg)
 
 {table(["policy", *RULES], of_clicks)}
 
-The share of the plays of an arm whose rewards never arrive, where all five arms have the mean 0.5; and the share of the
-next 1,000 decisions that an added arm gets, if no reward arrives meanwhile and the best of four other arms has the mean
-0.6.
+The third table shows two shares of decisions. *Arm without rewards*: the share of an arm whose rewards never arrive, if
+all five arms have the mean 0.5. *New arm*: the share of an added arm in the next 1,000 decisions, if no reward arrives
+during this time. The best of the four other arms has the mean 0.6.
 
 {table(["policy", "arm without rewards", "new arm"], of_shares)}
 """

@@ -8,12 +8,14 @@ from dynabandit.paper.publish import sentence
 
 PAGE = """# Results for the paper's claims
 
-The claims of *On Adaptive Estimation for Dynamic Bernoulli Bandits* and the verdicts on them from its experiments with
-{replications:,} replications and seed {seed}. The [rules](paper-claims.md) were fixed before the data were seen. The
-verdicts come with the package, and the report of `dynabandit paper` shows them next to those of your own run, with the
-interval of every comparison. `python docs/pictures/verdicts.py` prints this page.
-
 {counts}.
+
+The claims are those of *On Adaptive Estimation for Dynamic Bernoulli Bandits*. The verdicts are based on the paper's
+experiments with {replications:,} replications and seed {seed}. A claim has one or more parts, which the last three
+columns count. The [rules](paper-claims.md) were written before any result was seen; that page also lists later changes.
+
+The verdicts are included in the package. The report of `dynabandit paper` shows them next to the verdicts of your own
+run, with the interval of every comparison. `python docs/pictures/verdicts.py` prints this page.
 
 | | claim | verdict | parts that hold | contradicted | inconclusive |
 |--:|---|---|--:|--:|--:|

@@ -6,14 +6,13 @@ from dynabandit.paper.claims import CLAIMS
 from dynabandit.paper.criteria import CRITERIA, METHODS
 
 INTRODUCTION = """\
-The rules were written before any result was seen, and no number in them has been changed since. One interval has:
-that of a sensitivity first chose the extreme values again in each resample, and could miss its own value where the
-settings made no difference. This page is printed from the rules that the program uses
-(`python -m dynabandit.paper.claims_page`), and a test compares the two.
+This page lists the claims of the paper, and the rules that decide whether they hold. The results are on the page
+[Results for the paper's claims](paper-verdicts.md).
 
-A claim has parts. A part compares runs by a measure with a 95 % interval, and its criterion, such as "is much better
-than", is a region of that measure without its ends. The part **holds** when the interval lies inside the region, is
-**contradicted** when it lies outside, and is **inconclusive** otherwise. The verdict on the claim follows from them:
+A claim has one or more parts. Each part compares runs by a measure, such as the ratio of mean total regret, with a 95 %
+interval. Its criterion, such as "is much better than", is a region: an open interval of values of this measure. A part
+**holds** if its interval lies inside the region, is **contradicted** if its interval lies outside, and is
+**inconclusive** otherwise. The verdict on a claim follows from its parts:
 
 | Verdict | Parts |
 | --- | --- |
@@ -23,14 +22,21 @@ than", is a region of that measure without its ends. The part **holds** when the
 | `inconclusive` | none is contradicted, but some are inconclusive at this number of replications |
 | `not run` | its experiments were not run, or have only one replication |
 
-The verdict `inconclusive` was added after the first results; until then such a claim counted as `holds in part`, or as
-not holding if no part held. The parts and their rules are unchanged.
+The rules were written before any result was seen, and no number in them has been changed since. There were two later
+changes:
 
-All policies of an experiment see the same paths, so they are compared replication by replication. For ε-Greedy the
-best ε of 0.1, 0.2, ..., 0.9 is used, chosen in hindsight by mean total regret in that experiment, as in the paper.
-The best and the worst of the others are chosen by mean total regret as well. Only the paper's eleven policies are
-compared. There is no correction for multiple comparisons: of parts that lie exactly at the end of a region, one in
-forty would be found to hold by chance."""
+- The interval of a sensitivity. At first, the largest and the smallest mean were chosen again in each bootstrap sample.
+  The interval could then exclude the measured value if the settings made no difference.
+- The verdict `inconclusive`. Before, such a claim counted as `holds in part`, or as not holding if no part held.
+
+All policies of an experiment have the same paths, so they are compared replication by replication. For ε-Greedy, the
+best ε of 0.1, 0.2, ..., 0.9 is used. As in the paper, it is chosen in hindsight by the mean total regret in the
+experiment. The best and the worst of the other policies are chosen in the same way. Only the paper's eleven policies
+are compared. There is no correction for multiple comparisons: a part whose true value lies exactly at an end of its
+region is found to hold with probability 1/40.
+
+`python -m dynabandit.paper.claims_page` prints this page from the rules that the program uses, and a test compares the
+two."""
 
 
 def document() -> str:
