@@ -17,7 +17,7 @@ from dynabandit.experiments import Experiment, Spec, dask_executor
 from dynabandit.experiments.executors import Executor, ThreadExecutor
 from dynabandit.experiments.plan import make_plan
 from dynabandit.experiments.progress import ProgressReporter
-from dynabandit.experiments.store import Store
+from dynabandit.experiments.result_store import ResultStore
 from dynabandit.experiments.tasks import PendingTask
 
 WORKERS = 2
@@ -40,7 +40,7 @@ def make_pending(arms: int, horizon: int, replications: int, policies: tuple[str
 def seconds(executor: Executor, pending: list[PendingTask]) -> float:
     """Return the seconds between planning and combining the results."""
     with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder) / "store")
+        store = ResultStore(Path(folder) / "store")
         began = time.perf_counter()
         for task, answers in executor.compute(pending, ProgressReporter()):
             for key, arrays in answers.items():

@@ -189,7 +189,7 @@ def sample(target: Path) -> None:
 
 def serve_profiled(target: Path, arguments: list[str]) -> None:
     """Run `dynabandit.service` with a thread that samples what its threads do."""
-    from dynabandit.service.commands import app
+    from dynabandit.service.command_line import app
 
     threading.Thread(target=sample, args=(target,), daemon=True).start()
     get_command(app)(arguments)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dynabandit.checks import allows_changing_arms, decides_alike_in_a_bandit
+from dynabandit.checks.policies import allows_changing_arms, decides_alike_in_a_bandit
 from dynabandit.policies import POLICIES, PolicyFunctions
 from laws import INTERPRETED
 

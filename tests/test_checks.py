@@ -64,7 +64,7 @@ def test_every_policy_fulfils_the_contract(
     if policy.name in EACH_SHAPE:
         check(policy)
     else:
-        monkeypatch.setattr(db.checks, "simulate", simulate_few)
+        monkeypatch.setattr(db.checks.policies, "simulate", simulate_few)
         with interpreted():
             check(policy)
 
@@ -345,7 +345,7 @@ def test_a_broken_policy_is_caught(kind: type[Valid], message: str) -> None:
 
 
 def test_missing_documentation_is_advice_after_all_other_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(db.checks, "simulate", simulate_few)
+    monkeypatch.setattr(db.checks.policies, "simulate", simulate_few)
     with interpreted(), pytest.warns(db.checks.DocumentationAdvice, match="HasNoReferences passed all .* References$"):
         check_policy(HasNoReferences())
 
@@ -356,7 +356,7 @@ def test_a_burn_in_out_of_turn_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
         assert run.arms is not None
         return replace(run, arms=run.arms[:, ::-1])
 
-    monkeypatch.setattr(db.checks, "simulate", simulate)
+    monkeypatch.setattr(db.checks.policies, "simulate", simulate)
     with pytest.raises(AssertionError, match="the burn-in must play the arms in turn"):
         check_policy(Valid(burn_in=2))
 

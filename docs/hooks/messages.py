@@ -20,7 +20,7 @@ SECTIONS = {
     "Checks of your own policies, environments and estimators": ("checks",),
     "Specs and experiments": ("experiments/", "leaderboard/", "paper/", "report/"),
     "Offline evaluation": ("offline/",),
-    "Command line": ("cli/", "service/commands.py"),
+    "Command line": ("cli/", "service/command_line.py"),
     "Clients": ("client/", "service/web/javascript_client/"),
     "Playground and live page": ("playground/", "service/web/"),
     "Store of the service": ("service/stores/",),

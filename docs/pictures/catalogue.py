@@ -12,7 +12,7 @@ import numpy as np
 import dynabandit as db
 from dynabandit.environments.rested import RestedEnvironment
 from dynabandit.policies import POLICIES
-from dynabandit.report.drawing import DASHES
+from dynabandit.report.matplotlib_figures import DASHES
 from dynabandit.report.style import ARM_STYLES, style
 
 HERE = Path(__file__).parent

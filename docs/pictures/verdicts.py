@@ -4,7 +4,7 @@ import sys
 
 from dynabandit.paper import large_run
 from dynabandit.paper.claims import CLAIMS
-from dynabandit.paper.publish import sentence
+from dynabandit.paper.report import sentence
 
 PAGE = """# Results for the paper's claims
 

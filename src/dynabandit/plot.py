@@ -16,7 +16,7 @@ import numpy as np
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.extras import import_extra
 from dynabandit.report import panels
-from dynabandit.report.drawing import SETTINGS as REPORT_SETTINGS, add_legend, draw_panel
+from dynabandit.report.matplotlib_figures import SETTINGS as REPORT_SETTINGS, add_legend, draw_panel
 from dynabandit.report.panels import Line, Lines, Panel, Series
 from dynabandit.report.style import ARM_STYLES, distinct_styles
 from dynabandit.results import Run, SamplePath, Simulation

@@ -346,7 +346,7 @@ def test_the_setting_turns_it_off(fresh: None, monkeypatch: pytest.MonkeyPatch) 
 def test_checks_simulate_in_compiled_code(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     function: Any = compiled(add)
     monkeypatch.setattr(db.checks, "simulate", lambda *arguments, **options: interpreted_first(function))
-    used: Any = db.checks._simulate(db.policy("ucb"), db.environment("case-3"))
+    used: Any = db.checks.policies._simulate(db.policy("ucb"), db.environment("case-3"))
     assert used is function
     assert interpreted_first(function) is not function
 

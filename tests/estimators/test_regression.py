@@ -5,14 +5,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynabandit.estimators import LeastSquares, LogisticRegression, PoissonRegression, linear_model, links, regression
+from dynabandit.estimators import (
+    LeastSquares,
+    LogisticRegression,
+    PoissonRegression,
+    linear_model,
+    links,
+    regression_kernels,
+)
 from dynabandit.estimators.linear_model import theta_at
-from dynabandit.estimators.regression import Kind, RegressionParams, make_regression, matrix_at, number_at, vector_at
+from dynabandit.estimators.regression_kernels import (
+    Kind,
+    RegressionParams,
+    make_regression,
+    matrix_at,
+    number_at,
+    vector_at,
+)
 from oracles import regression as oracle
 from oracles.regression import AdaptiveRegression, Regression
 
 LINKS = {"identity": links.identity, "logistic": links.logistic, "log": links.log}
-LIMITS = (regression.SHORTEST_MEMORY, regression.LONGEST_MEMORY)
+LIMITS = (regression_kernels.SHORTEST_MEMORY, regression_kernels.LONGEST_MEMORY)
 
 
 def data(link: str, dimension: int, count: int = 60) -> list[tuple[np.ndarray, float, int, int]]:
@@ -38,7 +52,7 @@ def test_a_regression_follows_the_recursions(link: str, dimension: int, forgetti
     adaptive = forgetting == "adaptive"
     params = RegressionParams(0.7, 0.98 if adaptive else float(forgetting), 0.2)
     kind = Kind(squared=True, adaptive=adaptive)
-    kernels, model = make_regression(LINKS[link], kind), regression.initial(dimension, kind, params)
+    kernels, model = make_regression(LINKS[link], kind), regression_kernels.initial(dimension, kind, params)
     if adaptive:
         expected: Regression = AdaptiveRegression(dimension, 0.7, link, 0.2, 50.0, LIMITS)
     else:
@@ -51,15 +65,17 @@ def test_a_regression_follows_the_recursions(link: str, dimension: int, forgetti
         np.testing.assert_allclose(model[theta_at(dimension) :][:dimension], expected.theta, rtol=1e-7, atol=1e-9)
         assert kernels.variance(model, x) == pytest.approx(expected.variance(x), rel=1e-7)
         if adaptive:
-            psi = model[vector_at(regression.PSI, dimension) :][:dimension]
+            psi = model[vector_at(regression_kernels.PSI, dimension) :][:dimension]
             np.testing.assert_allclose(psi, expected.psi, rtol=1e-6, atol=1e-6)
-            assert model[number_at(regression.FORGETTING, dimension)] == pytest.approx(expected.forgetting, rel=1e-7)
+            assert model[number_at(regression_kernels.FORGETTING, dimension)] == pytest.approx(
+                expected.forgetting, rel=1e-7
+            )
     assert not adaptive or expected.forgetting != 0.98
 
 
 def test_without_squared_weights_the_variance_is_that_of_the_inverse() -> None:
     params = RegressionParams(0.7, 0.97, 0.0)
-    kernels, model = make_regression(links.identity, Kind()), regression.initial(3, Kind(), params)
+    kernels, model = make_regression(links.identity, Kind()), regression_kernels.initial(3, Kind(), params)
     expected = Regression(3, 0.7, "identity", 0.97)
     for step, (x, reward, *_) in enumerate(data("identity", 3), start=1):
         kernels.learn(model, x, reward, 0.0, (step, step), params)
@@ -71,28 +87,30 @@ def test_without_squared_weights_the_variance_is_that_of_the_inverse() -> None:
 def test_a_model_that_was_idle_for_very_long_is_as_new_but_for_its_forgetting_factor(kind: Kind) -> None:
     params = RegressionParams(0.7, 0.9, 0.5)
     kernels = make_regression(links.identity, kind)
-    model, new = (regression.initial(2, kind, params) for _ in range(2))
+    model, new = (regression_kernels.initial(2, kind, params) for _ in range(2))
     x, y = np.array([1.0, 2.0]), np.array([0.5, -1.0])
     for step in range(1, 6):
         kernels.learn(model, x, float(step % 2), 0.0, (step, step), params)
-    forgetting = model[number_at(regression.FORGETTING, 2)]
+    forgetting = model[number_at(regression_kernels.FORGETTING, 2)]
     assert bool(forgetting != 0.9) is kind.adaptive
     kernels.learn(model, y, 3.0, 0.0, (10**6, 10**6), params)
     kernels.learn(new, y, 3.0, 0.0, (0, 0), params)
     np.testing.assert_array_equal(model[theta_at(2) :][:2], new[theta_at(2) :][:2])
     assert kernels.variance(model, x) == kernels.variance(new, x)
-    np.testing.assert_array_equal(model[vector_at(regression.PSI, 2) :][:2], new[vector_at(regression.PSI, 2) :][:2])
+    np.testing.assert_array_equal(
+        model[vector_at(regression_kernels.PSI, 2) :][:2], new[vector_at(regression_kernels.PSI, 2) :][:2]
+    )
 
 
 def test_a_late_reward_weighs_less() -> None:
     params, kind = RegressionParams(1.0, 0.5, 0.0), Kind(squared=True)
-    kernels, model = make_regression(links.identity, kind), regression.initial(1, kind, params)
+    kernels, model = make_regression(links.identity, kind), regression_kernels.initial(1, kind, params)
     kernels.learn(model, np.ones(1), 3.0, 0.0, (1, 3), params)
     weight = 0.5**2
     assert model[theta_at(1)] == pytest.approx(3.0 * weight / (1.0 + weight))
     assert kernels.variance(model, np.ones(1)) == pytest.approx((1.0 + weight**2) / (1.0 + weight) ** 2)
     assert model[linear_model.CLOCK] == 3
-    assert [regression.kept_until(model, 1, number) for number in (1, 2, 3, 4, 5)] == [1.0, 1.0, 1.0, 0.5, 0.25]
+    assert [regression_kernels.kept_until(model, 1, number) for number in (1, 2, 3, 4, 5)] == [1.0, 1.0, 1.0, 0.5, 0.25]
     kernels.learn(model, np.ones(1), 3.0, 0.0, (1, 1), params)  # nothing fades if a reward is said to be earlier
     assert model[theta_at(1)] == pytest.approx(3.0 * (weight + 1.0) / (1.0 + weight + 1.0))
     assert model[linear_model.CLOCK] == 3
@@ -100,7 +118,7 @@ def test_a_late_reward_weighs_less() -> None:
 
 def test_a_large_count_does_not_move_the_predicted_mean_beyond_it() -> None:
     params = RegressionParams(1e-3, 1.0, 0.0)
-    kernels, model = make_regression(links.log, Kind()), regression.initial(1, Kind(), params)
+    kernels, model = make_regression(links.log, Kind()), regression_kernels.initial(1, Kind(), params)
     kernels.learn(model, np.ones(1), 1e6, 0.0, (1, 1), params)
     assert 10.0 < model[theta_at(1)] < np.log(1e6)
 
@@ -109,7 +127,7 @@ def test_a_large_count_does_not_move_the_predicted_mean_beyond_it() -> None:
 def test_a_long_run_agrees_with_dense_algebra(varying: bool) -> None:
     # A difference between Q and its transpose would grow by the factor 0.9^-1200, if nothing removed it
     params, kind, drawn = RegressionParams(0.7, 0.9, 0.0), Kind(adaptive=True), np.random.default_rng(3)
-    kernels, model = make_regression(links.identity, kind), regression.initial(2, kind, params)
+    kernels, model = make_regression(links.identity, kind), regression_kernels.initial(2, kind, params)
     expected = Regression(2, 0.7, "identity", 0.9)
     x = np.array([1.0, 2.0])
     for step in range(1, 1201):
@@ -118,7 +136,7 @@ def test_a_long_run_agrees_with_dense_algebra(varying: bool) -> None:
         kernels.learn(model, x, reward, 0.0, (step, step), params)
         expected.learn(x, reward)
     np.testing.assert_allclose(model[theta_at(2) :][:2], expected.theta, rtol=1e-8)
-    np.testing.assert_allclose(model[vector_at(regression.PSI, 2) :][:2], expected.psi, rtol=1e-6)
+    np.testing.assert_allclose(model[vector_at(regression_kernels.PSI, 2) :][:2], expected.psi, rtol=1e-6)
     for y in (x, np.array([2.0, -1.0])):
         assert kernels.variance(model, y) == pytest.approx(expected.variance(y), rel=1e-8)
 
@@ -127,11 +145,11 @@ def test_if_data_fade_fast_the_slope_of_the_inverse_is_symmetric_after_every_rew
     drawn, kind, d = np.random.default_rng(3), Kind(adaptive=True), 5
     for steps, always in ((1, False), (2, True)):  # 0.92 or 0.92^2 of the data are kept
         params = RegressionParams(0.7, 0.92, 0.0)
-        kernels, model = make_regression(links.identity, kind), regression.initial(d, kind, params)
+        kernels, model = make_regression(links.identity, kind), regression_kernels.initial(d, kind, params)
         symmetric = []
         for step in range(1, 21):
             kernels.learn(model, drawn.normal(size=d), drawn.normal(), 0.0, (step * steps, step * steps), params)
-            slope = model[matrix_at(regression.Q, d) :][: d * d].reshape(d, d)
+            slope = model[matrix_at(regression_kernels.Q, d) :][: d * d].reshape(d, d)
             symmetric.append(bool((slope == slope.T).all()))
         assert symmetric[d - 1 :: d] == [True] * 4  # once all coordinates had their turn
         assert all(symmetric) is always

@@ -30,7 +30,7 @@ from dynabandit.experiments import (
 from dynabandit.experiments.dask_executor import DaskExecutor
 from dynabandit.experiments.machine_fingerprint import machine_fingerprint
 from dynabandit.experiments.plan import make_plan
-from dynabandit.experiments.store import Store
+from dynabandit.experiments.result_store import ResultStore
 from dynabandit.experiments.task_parts import PartCollector, group_parts
 from dynabandit.experiments.tasks import PendingTask
 
@@ -207,7 +207,7 @@ def test_ctrl_c_in_a_terminal_stops_a_local_cluster_and_leaves_the_store_complet
         horizon=60_000,
         replications=1000,
     )
-    store = Store(tmp_path / "out" / "store")
+    store = ResultStore(tmp_path / "out" / "store")
     keys = [key for one in pending_tasks(Spec(title="The same", experiments=(experiment,))) for key in one.keys]
     assert {f"{key}.result" for key in keys if store.load(key) is not None} == set(stored(tmp_path / "out"))
     assert not store.damaged

@@ -20,7 +20,7 @@ import pytest
 import dynabandit as db
 from dynabandit import offline
 from dynabandit.core.streams import REPLAY, stream, uniform
-from dynabandit.estimators import regression
+from dynabandit.estimators import regression_kernels
 from dynabandit.features import PARQUET_KEY, FeatureEncoder
 from dynabandit.offline import replay_loop, reward_model
 from dynabandit.offline.contexts import read_value
@@ -203,7 +203,9 @@ def test_a_replay_is_a_bandit_with_the_same_contexts(learn: str) -> None:
     encoder = FeatureEncoder({"x": {"kind": "vector", "size": 5, "required": True}}, constant=False)
     bandit = db.Bandit(policy, ["0", "1"], seed=3, features=encoder)
     bandit._choice_law = None  # a replay draws for every policy
-    models = [regression.initial(5, reward_model.LOGISTIC.kind, reward_model.REGRESSION_PARAMS) for _ in range(2)]
+    models = [
+        regression_kernels.initial(5, reward_model.LOGISTIC.kind, reward_model.REGRESSION_PARAMS) for _ in range(2)
+    ]
     rows, overall, ips, dr, accepted = [0, 0], [0.0, 0.0], [], [], 0
     (chunk,) = log.chunks()
     for row, (arm, value, propensity) in enumerate(zip(chunk.arms, chunk.rewards, chunk.propensities, strict=True), 1):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dynabandit.paper import large_run
-from dynabandit.paper.publish import publish
+from dynabandit.paper.report import publish
 from dynabandit.results import Results
 from fakes import fake_paper, only
 

@@ -10,10 +10,10 @@ import pytest
 
 from dynabandit.paper import lookup
 from dynabandit.paper.figures import IDS, make_figures
-from dynabandit.report.charts import chart
-from dynabandit.report.drawing import draw
 from dynabandit.report.figures import Figure
+from dynabandit.report.matplotlib_figures import draw
 from dynabandit.report.panels import Box, Boxes, Line, Lines
+from dynabandit.report.plotly_charts import chart
 from dynabandit.report.style import STYLES, Style, style
 from dynabandit.results import Results
 from fakes import only

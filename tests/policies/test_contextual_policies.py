@@ -14,7 +14,7 @@ import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream, normal_pair, stream, uniform, words
 from dynabandit.estimators.linear_model import inverse_at, theta_at
-from dynabandit.estimators.regression import LONGEST_MEMORY, SHORTEST_MEMORY
+from dynabandit.estimators.regression_kernels import LONGEST_MEMORY, SHORTEST_MEMORY
 from dynabandit.policies import CONTEXTUAL_POLICIES
 from dynabandit.policies.base import Policy, Reward, Step, new_state
 from dynabandit.policies.choose_arm import make_choose, new_workspace

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from dynabandit.report import panels
-from dynabandit.report.drawing import draw
 from dynabandit.report.figures import Figure, make_figures
+from dynabandit.report.matplotlib_figures import draw
 from dynabandit.report.panels import Box, Boxes, Line, Lines, Series
 from dynabandit.report.style import STYLES, other_style, style
 from dynabandit.results import Coverage, Results, SamplePath

@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 from dynabandit.client import Client, ServiceError
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.rewards import reward

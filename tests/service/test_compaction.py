@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from dynabandit.client import Client
 from dynabandit.service import compaction, policy_change
 from dynabandit.service.clock import Clock
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.log_start import read_start
 from dynabandit.service.domain.unit_of_work import UnitOfWork

@@ -12,7 +12,7 @@ import typer.main
 
 from dynabandit import Client
 from dynabandit.service import admission, export, field_types, writer
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 from dynabandit.service.domain import decision_details, decisions, names, open_decisions, unit_of_work, warm_start
 from dynabandit.service.http import connections, limits, server
 from dynabandit.service.http.routes import ENDPOINTS

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dynabandit.client import Client
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 from dynabandit.service.keys import Keyring, new_key
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.service import Service

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import dynabandit as db
 from dynabandit.client import Client, ServiceError, early_rewards, local_decider
 from dynabandit.service.api_types import DeciderState, Event
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.deciders import DeciderProgress, Deciders

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dynabandit.client import Client
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 from dynabandit.service.domain.bandit_state import HASH_PREFIX
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store

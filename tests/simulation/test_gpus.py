@@ -13,7 +13,7 @@ from dynabandit.core.streams import stream
 from dynabandit.simulation.cuda import devices, launch
 from dynabandit.simulation.cuda.devices import run_divided
 from dynabandit.simulation.cuda.group_shapes import LANES, MOST_ROUNDS, GroupShape, group_shape, in_step
-from dynabandit.simulation.cuda.words import philox_in_words
+from dynabandit.simulation.cuda.philox_words import philox_in_words
 from dynabandit.simulation.request import Progress, Request
 from dynabandit.simulation.stepper import empty_record
 

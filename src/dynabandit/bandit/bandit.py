@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.bandit import parts
+from dynabandit.bandit import saved_state
 from dynabandit.bandit.arm_tree import ArmTree
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.contexts import make_contexts
 from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_after_change, live_policy
-from dynabandit.bandit.parts import BanditParts, copy_of
 from dynabandit.bandit.ranking import Ranking
 from dynabandit.bandit.reward_learning import RewardLearning
+from dynabandit.bandit.saved_state import SavedState, copy_of
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.context import Context
 from dynabandit.core.interpreted_first import interpreted_first
@@ -108,14 +108,14 @@ class Bandit(Ranking, RewardLearning):
 
     def _reset(self) -> None:
         """Start the policy's state again, without any reward."""
-        state = parts.started(self._policy, self._arms, self.context)
+        state = saved_state.started(self._policy, self._arms, self.context)
         self._memory, self._shared, self._models = state.memory, state.shared, state.models
         self._tree = None
         self._prepare()
 
-    def _parts(self) -> BanditParts:
+    def _saved_state(self) -> SavedState:
         """Return all that the bandit remembers."""
-        return BanditParts(
+        return SavedState(
             policy=self._policy,
             law=self._law,
             seed=self._seed,
@@ -129,15 +129,15 @@ class Bandit(Ranking, RewardLearning):
             tree=self._tree,
         )
 
-    def _take(self, remembered: BanditParts) -> None:
-        """Continue from these parts, which then belong to the bandit."""
-        for name, part in remembered._asdict().items():
+    def _take(self, saved: SavedState) -> None:
+        """Continue from this state, which then belongs to the bandit."""
+        for name, part in saved._asdict().items():
             setattr(self, f"_{name}", part)
         self._prepare()
 
-    def _copy_with(self, remembered: BanditParts) -> "Bandit":
+    def _copy_with(self, saved: SavedState) -> "Bandit":
         other = copy.copy(self)
-        other._take(remembered)
+        other._take(saved)
         return other
 
     def _prepare(self) -> None:
@@ -274,7 +274,7 @@ class Bandit(Ranking, RewardLearning):
 
         Returns None if the other bandit learned about other arms or features; `swapped` is then the only way.
         """
-        adopted = parts.adopted(self._parts(), other._parts())
+        adopted = saved_state.adopted(self._saved_state(), other._saved_state())
         return None if adopted is None else self._copy_with(adopted)
 
     def compile(self) -> None:
@@ -316,7 +316,7 @@ class Bandit(Ranking, RewardLearning):
         self._contexts = contexts
         if self._limits is not None:
             self._limits.grow()
-        state = parts.with_arm(self._parts())
+        state = saved_state.with_arm(self._saved_state())
         self._memory, self._models = state.memory, state.models
         self._prepare()
 
@@ -362,20 +362,20 @@ class Bandit(Ranking, RewardLearning):
 
     def copy(self) -> "Bandit":
         """Return an independent copy."""
-        return self._copy_with(self._parts().copy())
+        return self._copy_with(self._saved_state().copy())
 
     def reseeded(self, seed: int) -> "Bandit":
         """Return an independent copy with another seed."""
         seed = integer("seed", seed, 0, LARGEST_SEED)
-        return self._copy_with(self._parts().copy()._replace(seed=seed))
+        return self._copy_with(self._saved_state().copy()._replace(seed=seed))
 
     def to_json(self) -> str:
         """Return the complete state as JSON; `from_json` continues with the same choices."""
-        return parts.to_json(self._parts())
+        return saved_state.to_json(self._saved_state())
 
     def state_hash(self) -> str:
         """Return a hash of the complete state: two bandits with equal hashes make the same decisions from now on."""
-        return self._parts().hash()
+        return self._saved_state().hash()
 
     @classmethod
     def from_json(cls, text: str, policy: Policy | None = None) -> "Bandit":
@@ -389,7 +389,7 @@ class Bandit(Ranking, RewardLearning):
             The policy, which is needed if it is not in the registry.
         """
         bandit = cls.__new__(cls)
-        bandit._take(parts.from_json(text, policy))
+        bandit._take(saved_state.from_json(text, policy))
         return bandit
 
     def __repr__(self) -> str:

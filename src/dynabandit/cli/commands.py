@@ -193,10 +193,10 @@ def _list_plugins(title: str, group: str, find: Callable[[str], type]) -> None:
 
 def _publish_report(results: Results, out: Path, *, paper: bool, pdf: bool) -> Callable[[], None]:
     """Write the report into a folder, and return a function that prints the rest."""
-    from dynabandit.paper import lookup, publish
+    from dynabandit.paper import lookup, report as paper_report
     from dynabandit.report import page, tables
 
-    report = publish.publish(results, out) if paper else page.publish(results, out)
+    report = paper_report.publish(results, out) if paper else page.publish(results, out)
     printed = print_pdf(report) if pdf else None
     rows = tables.summary(lookup.shown_runs(results) if paper else results)
 
@@ -240,7 +240,7 @@ def _add_service_commands() -> None:
     """Add the commands of the service, or commands that say what to install for them."""
     try:
         from dynabandit.cli.log_import import app as log_import
-        from dynabandit.service.commands import app as service
+        from dynabandit.service.command_line import app as service
     except ModuleNotFoundError as error:
         message = missing(error, "serve")
         for name in SERVICE:

@@ -25,7 +25,7 @@ from dynabandit.cli.offline import (
 from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.offline import Log
 from dynabandit.service import api_types
-from dynabandit.service.commands import DEFAULT_STORE, PluginOption, StoreOption, use_plugins
+from dynabandit.service.command_line import DEFAULT_STORE, PluginOption, StoreOption, use_plugins
 from dynabandit.service.domain.names import clean_name
 from dynabandit.service.errors import DomainError, InvalidValueError, StoreError, WriteConflictError
 from dynabandit.service.http.request_bodies import decode_body

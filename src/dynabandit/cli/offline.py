@@ -172,7 +172,7 @@ def _source(file: str, bandit: str | None, encoding: str, separator: str) -> Sou
     """Return the rows of a file, or of a bandit of the service; only the latter needs the service to be installed."""
     if bandit is None:
         return open_file(file, encoding, separator)
-    from dynabandit.service.commands import open_tables
+    from dynabandit.service.command_line import open_tables
     from dynabandit.service.errors import NotFoundError, ReplayMismatchError
     from dynabandit.service.export import read_decisions
 

@@ -27,7 +27,7 @@ from dynabandit.service.domain.decision_details import check_size
 from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.local_bandit import LocalBandit, local_id
 from dynabandit.service.domain.names import clean_name, read_public_id
-from dynabandit.service.local_states import MAX_AGE
+from dynabandit.service.local_state_cache import MAX_AGE
 from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward, LocalState
 from dynabandit.validation import integer, number
 

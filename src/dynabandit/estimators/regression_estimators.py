@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import compiled
-from dynabandit.estimators import linear_model, links, regression
-from dynabandit.estimators.regression import Kind, Regression, RegressionParams, make_regression
+from dynabandit.estimators import linear_model, links, regression_kernels
+from dynabandit.estimators.regression_kernels import Kind, Regression, RegressionParams, make_regression
 from dynabandit.validation import BOUNDED, COUNTS, NORMAL, RewardDomain, integer, number
 
 ADAPTIVE = "adaptive"
@@ -57,13 +57,13 @@ class RegressionEstimator:
         adaptive = forgetting == ADAPTIVE
         if isinstance(forgetting, str) and not adaptive:
             raise ValueError(f"forgetting must be a number in (0, 1] or {ADAPTIVE!r}, got {forgetting!r}")
-        memory = number("memory", memory, regression.SHORTEST_MEMORY, regression.LONGEST_MEMORY)
+        memory = number("memory", memory, regression_kernels.SHORTEST_MEMORY, regression_kernels.LONGEST_MEMORY)
         first = 1.0 - 1.0 / memory if adaptive else number("forgetting", forgetting, 0.0, 1.0, open_low=True)
         prior = number("prior", prior, 0.0, 1e12, open_low=True)
         self.params = RegressionParams(prior, first, number("step_size", step_size, 0.0, 1.0))
         kind = Kind(squared=first < 1.0, adaptive=adaptive)
         self._kernels = kernels_of(type(self).link, kind, dimension > FEW_FEATURES)
-        self.model = regression.initial(dimension, kind, self.params)
+        self.model = regression_kernels.initial(dimension, kind, self.params)
         self.step = 0
 
     def update(self, features: Any, reward: float, steps: int = 1) -> "RegressionEstimator":
@@ -97,7 +97,7 @@ class RegressionEstimator:
     @property
     def forgetting(self) -> float:
         """The factor by which the data fade per step; 1 forgets nothing."""
-        return float(self.model[regression.number_at(regression.FORGETTING, self.dimension)])
+        return float(self.model[regression_kernels.number_at(regression_kernels.FORGETTING, self.dimension)])
 
     def _checked(self, features: Any) -> np.ndarray:
         try:
@@ -139,8 +139,8 @@ class LeastSquares(RegressionEstimator):
 
     Notes
     -----
-    The recursions are those of `estimators.regression`. Features that never vary are harmless: the prior bounds the
-    variance in all directions.
+    The recursions are those of `estimators.regression_kernels`. Features that never vary are harmless: the prior bounds
+    the variance in all directions.
 
     References
     ----------

@@ -7,10 +7,10 @@ from dynabandit.experiments.backend_choice import check_options  # noqa: E402 - 
 from dynabandit.experiments.dask_executor import ClusterError  # noqa: E402
 from dynabandit.experiments.earlier_results import RESULTS  # noqa: E402
 from dynabandit.experiments.progress import ProgressReporter  # noqa: E402
+from dynabandit.experiments.result_store import StorageError  # noqa: E402
 from dynabandit.experiments.runner import STORE, compute, run  # noqa: E402
 from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec  # noqa: E402
 from dynabandit.experiments.spec_reader import SpecError, dumps, load, loads  # noqa: E402
-from dynabandit.experiments.store import StorageError  # noqa: E402
 from dynabandit.simulation import BackendError  # noqa: E402
 
 __all__ = [

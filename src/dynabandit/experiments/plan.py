@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynabandit.bandit.serialization import plain
+from dynabandit.experiments.result_store import Arrays, request_key
 from dynabandit.experiments.spec import Experiment, Spec
-from dynabandit.experiments.store import Arrays, request_key
 from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task, batches
 from dynabandit.policies import Policy
 from dynabandit.results import Coverage, Run, SamplePath

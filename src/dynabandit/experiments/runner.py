@@ -14,8 +14,8 @@ from dynabandit.experiments.executors import Executor, make_executor
 from dynabandit.experiments.hardware import describe_hardware
 from dynabandit.experiments.plan import Plan, make_plan
 from dynabandit.experiments.progress import ProgressReporter
+from dynabandit.experiments.result_store import Arrays, ResultStore, writing
 from dynabandit.experiments.spec import Spec
-from dynabandit.experiments.store import Arrays, Store, writing
 from dynabandit.experiments.tasks import PendingTask
 from dynabandit.extras import import_extra
 from dynabandit.results import Results
@@ -109,7 +109,7 @@ def compute(
     _note_constant_environments(spec, reporter)
     with make_executor(cluster, jobs) as executor:
         backends = choose_backends(spec, backend, precision, executor.find_gpus)
-        plan, store = make_plan(spec, backends, precision), Store(out / STORE)
+        plan, store = make_plan(spec, backends, precision), ResultStore(out / STORE)
         store.prepare()
         if fresh:
             store.delete(key for task in plan.tasks for key in task.requests)
@@ -137,7 +137,7 @@ def _note_constant_environments(spec: Spec, reporter: ProgressReporter) -> None:
         )
 
 
-def _compute(plan: Plan, store: Store, executor: Executor, reporter: ProgressReporter) -> dict[str, Arrays]:
+def _compute(plan: Plan, store: ResultStore, executor: Executor, reporter: ProgressReporter) -> dict[str, Arrays]:
     """Return all results by key, computing those that are not stored."""
     results: dict[str, Arrays] = {}
     pending: list[PendingTask] = []

@@ -14,8 +14,8 @@ import numpy as np
 from dynabandit.core.fingerprint import fingerprint
 from dynabandit.environments import Delay, Environment
 from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded
+from dynabandit.experiments.result_store import Arrays, request_key
 from dynabandit.experiments.spec import CoverageSpec, PathSpec
-from dynabandit.experiments.store import Arrays, request_key
 from dynabandit.policies import Policy
 from dynabandit.simulation import compare, device_version, path_version, recorded_times
 from dynabandit.simulation.backends import in_single

@@ -13,7 +13,7 @@ from dynabandit.environments import (
     environment as make_environment,
 )
 from dynabandit.extras import import_extra
-from dynabandit.simulation.rested import make_best_policy
+from dynabandit.simulation.best_in_hindsight import make_best_policy
 
 import_extra("gymnasium", "gymnasium")
 import gymnasium  # noqa: E402 - after the message that says how to install it

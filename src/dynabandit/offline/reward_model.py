@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.context import Context
 from dynabandit.estimators import adaptive_forgetting, linear_model, links
-from dynabandit.estimators.regression import Kind, RegressionParams, initial, make_regression
+from dynabandit.estimators.regression_kernels import Kind, RegressionParams, initial, make_regression
 from dynabandit.offline.log import Logged
 from dynabandit.validation import BOUNDED, RewardDomain
 

@@ -16,7 +16,6 @@ from dynabandit.policies.aff_thompson import AffOTS, AffTS
 from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.best_arm import BestArm
 from dynabandit.policies.borl import Borl
 from dynabandit.policies.changepoint_thompson import ChangepointTS
 from dynabandit.policies.cusum_ucb import CusumKLUCB, CusumUCB
@@ -46,6 +45,7 @@ from dynabandit.policies.mix_poisson_ts import MixPoissonTS
 from dynabandit.policies.mix_revenue_ts import MixRevenueTS
 from dynabandit.policies.mix_thompson import MixTS
 from dynabandit.policies.normal_ts import NormalTS
+from dynabandit.policies.oracle_best_arm import BestArm
 from dynabandit.policies.oracle_restart import OracleRestart
 from dynabandit.policies.predictive_sampling import PredictiveSampling
 from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dynabandit.estimators import links
-from dynabandit.estimators.regression import Kind, make_regression
+from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies.regression_policy import AdaptivePolicy, thompson_functions, upper_bound_functions
 
 REGRESSION = make_regression(links.identity, Kind(adaptive=True))
@@ -46,8 +46,8 @@ class AffLinUCB(AdaptivePolicy):
         \psi = \frac{\partial \theta}{\partial \lambda}
 
     where the derivative is with respect to all past forgetting factors, as in the paper's equation (9): for one
-    constant feature without a prior, :math:`x' \psi` is its slope. The recursions are in `estimators.regression`. The
-    data of a model fade by :math:`\lambda` per step, also while its arm is idle.
+    constant feature without a prior, :math:`x' \psi` is its slope. The recursions are in
+    `estimators.regression_kernels`. The data of a model fade by :math:`\lambda` per step, also while its arm is idle.
 
     Cost per step: O(K d^2).
 

@@ -11,7 +11,7 @@ from dynabandit.core.draws import beta
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
 from dynabandit.estimators.adaptive_forgetting import UnitFreeParams
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import aff_shared, aff_unit_free, all_rewards
+from dynabandit.policies import aff_shared, aff_unit_free, pooled_moments
 from dynabandit.policies.aff_unit_free import FORGETTING, LOG_FORGETTING, SIZE, M, UnitFreePolicy, W
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.validation import REVENUE, number, set_fields
@@ -19,7 +19,7 @@ from dynabandit.validation import REVENUE, number, set_fields
 SLOTS = tuple(f"{part}_{slot}" for part in ("amount", "conversion") for slot in aff_unit_free.SLOTS)
 CONVERSION = len(aff_unit_free.SLOTS)  # the first row of the estimator of the conversion
 # In `shared`, after count, mean and variance of the logarithms of all arms: the first amount, and all rewards
-REFERENCE, REWARDS = all_rewards.SIZE, all_rewards.SIZE + 1
+REFERENCE, REWARDS = pooled_moments.SIZE, pooled_moments.SIZE + 1
 
 
 class Params(NamedTuple):
@@ -30,7 +30,7 @@ class Params(NamedTuple):
 @kernel
 def conversion_of_all(shared: np.ndarray) -> float:
     """Return the share of positive rewards of all arms, 1/2 before the first reward and never 0 or 1."""
-    return (shared[all_rewards.COUNT] + 1.0) / (shared[REWARDS] + 2.0)
+    return (shared[pooled_moments.COUNT] + 1.0) / (shared[REWARDS] + 2.0)
 
 
 @kernel
@@ -65,7 +65,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
             shared[REFERENCE] = value
         logarithm = math.log(value / shared[REFERENCE])  # in units of an amount, so that a change of unit cancels
         aff_unit_free.observe(memory, arm, logarithm, params.estimator)
-        all_rewards.add(shared, logarithm)
+        pooled_moments.add(shared, logarithm)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.estimators.adaptive_forgetting import AdaptiveState, UnitFreeParams, is_variance
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import aff_shared, all_rewards
+from dynabandit.policies import aff_shared, pooled_moments
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
 from dynabandit.validation import NORMAL, set_fields
 
@@ -45,19 +45,19 @@ def observe(memory: np.ndarray, arm: int, value: float, estimator: UnitFreeParam
 def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
     """Update the arm and what is known about all rewards."""
     observe(state.memory, arm, reward.value, params.estimator)
-    all_rewards.add(state.shared, reward.value)
+    pooled_moments.add(state.shared, reward.value)
 
 
 @kernel
 def mean(memory: np.ndarray, shared: np.ndarray, arm: int) -> float:
     """Return the mean of an arm, or of all rewards if the arm has none."""
-    return memory[MEAN, arm] if memory[SIZE, arm] > 0.0 else shared[all_rewards.MEAN]
+    return memory[MEAN, arm] if memory[SIZE, arm] > 0.0 else shared[pooled_moments.MEAN]
 
 
 @kernel
 def variance(memory: np.ndarray, shared: np.ndarray, arm: int) -> float:
     """Return the variance of the rewards of an arm, or of all rewards if those of the arm have none."""
-    return memory[OWN_VARIANCE, arm] if memory[OWN_VARIANCE, arm] > 0.0 else all_rewards.variance(shared)
+    return memory[OWN_VARIANCE, arm] if memory[OWN_VARIANCE, arm] > 0.0 else pooled_moments.variance(shared)
 
 
 @kernel
@@ -89,7 +89,7 @@ class UnitFreePolicy(Policy):
         return Params(self._estimator())
 
     def shared_size(self) -> int:
-        return all_rewards.SIZE
+        return pooled_moments.SIZE
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         return adaptive_forgetting.belief(AdaptiveState(*column[: adaptive_forgetting.SIZE].tolist()))

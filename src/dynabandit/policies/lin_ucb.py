@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dynabandit.estimators import links
-from dynabandit.estimators.regression import Kind, make_regression
+from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies.regression_policy import DiscountedPolicyWithWidth, upper_bound_functions
 
 REGRESSION = make_regression(links.identity, Kind())

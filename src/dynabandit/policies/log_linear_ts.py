@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dynabandit.estimators import links
-from dynabandit.estimators.regression import Kind, make_regression
+from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies.regression_policy import AdaptivePolicy, DiscountedPolicyWithWidth, thompson_functions
 from dynabandit.validation import COUNTS
 

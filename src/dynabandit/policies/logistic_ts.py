@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dynabandit.estimators import links
-from dynabandit.estimators.regression import Kind, make_regression
+from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies.regression_policy import AdaptivePolicy, DiscountedPolicyWithWidth, thompson_functions
 from dynabandit.validation import BOUNDED
 
@@ -48,7 +48,7 @@ class LogisticTS(DiscountedPolicyWithWidth):
 
     The score of an arm is :math:`x' \tilde\theta` with a draw from :math:`N(\theta, w^2 \Lambda^{-1})`, once per step
     for a shared model, independently for separate ones. The prior returns to one or a few coefficients per reward in
-    turn, and pulls them towards 0 (`estimators.regression`).
+    turn, and pulls them towards 0 (`estimators.regression_kernels`).
 
     Cost per step: O(K d^2), and O(d^3) more for a shared model.
 

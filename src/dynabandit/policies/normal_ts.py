@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import is_variance
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import all_rewards
+from dynabandit.policies import pooled_moments
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.score_laws import student_scores
 from dynabandit.validation import NORMAL
@@ -29,10 +29,10 @@ def law(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, f
     freedom = plays - 2.0
     if freedom > 0.0 and is_variance(squares, mean):
         return mean, math.sqrt(squares / (plays * freedom)), freedom
-    common = all_rewards.variance(state.shared)
+    common = pooled_moments.variance(state.shared)
     if plays > 0.0:
         return mean, math.sqrt(common / plays), math.inf
-    return state.shared[all_rewards.MEAN], math.sqrt(common), math.inf
+    return state.shared[pooled_moments.MEAN], math.sqrt(common), math.inf
 
 
 @kernel
@@ -42,7 +42,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
     deviation = value - memory[MEAN, arm]
     memory[MEAN, arm] += deviation / memory[PLAYS, arm]
     memory[SQUARES, arm] += deviation * (value - memory[MEAN, arm])
-    all_rewards.add(state.shared, value)
+    pooled_moments.add(state.shared, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class NormalTS(Policy):
     burn_in: int = 4
 
     def shared_size(self) -> int:
-        return all_rewards.SIZE
+        return pooled_moments.SIZE
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         plays, mean, squares = column.tolist()

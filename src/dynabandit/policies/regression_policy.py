@@ -15,10 +15,10 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
-from dynabandit.estimators import regression
+from dynabandit.estimators import regression_kernels
 from dynabandit.estimators.base import Belief
 from dynabandit.estimators.linear_model import dot, faded, inverse_at, square, theta_at
-from dynabandit.estimators.regression import (
+from dynabandit.estimators.regression_kernels import (
     FORGETTING,
     Regression,
     RegressionParams,
@@ -214,7 +214,7 @@ def draw_deviation(model: np.ndarray, covariance: int, dimension: int, step: Ste
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionPolicy(Policy):
-    """A policy whose models are those of `estimators.regression`."""
+    """A policy whose models are those of `estimators.regression_kernels`."""
 
     slots = ("forgetting",)  # of the arm's own model, if it is adaptive and has a reward
     rewards = NORMAL
@@ -245,7 +245,7 @@ class RegressionPolicy(Policy):
         shared = self.model == "shared" or (self.model == "auto" and context.per_arm)
         rows = 1 if shared else arms + (self.model == "hybrid")
         d = context.dimension
-        row = regression.initial(d, self.kernels.kind, self._estimator())
+        row = regression_kernels.initial(d, self.kernels.kind, self._estimator())
         if self.is_drawn and (shared or self.model == "hybrid"):
             row = np.append(row, np.zeros(d * (d + 1)))
         return np.tile(row, (rows, 1))
@@ -297,7 +297,7 @@ class AdaptivePolicy(RegressionPolicy):
             self,
             width=number("width", self.width, 0.0, LARGEST),
             step_size=number("step_size", self.step_size, 0.0, 1.0),
-            memory=number("memory", self.memory, regression.SHORTEST_MEMORY, regression.LONGEST_MEMORY),
+            memory=number("memory", self.memory, regression_kernels.SHORTEST_MEMORY, regression_kernels.LONGEST_MEMORY),
         )
 
     def params(self, arms: int) -> Any:

@@ -8,9 +8,9 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.estimators import links, regression
+from dynabandit.estimators import links, regression_kernels
 from dynabandit.estimators.linear_model import CLOCK, square
-from dynabandit.estimators.regression import Kind, make_regression
+from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_learn, make_prediction
@@ -47,7 +47,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
         return  # a late reward of an earlier period
     model = state.models[row_of(state.models, arm)]
     if not is_of_period(model, reward.arrived_at, params.period):
-        regression.reset(model, reward.features.size, params.prior)
+        regression_kernels.reset(model, reward.features.size, params.prior)
     LEARN(state, arm, reward, params)
 
 

@@ -10,7 +10,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import is_variance
 from dynabandit.estimators.base import Belief
 from dynabandit.estimators.catoni_mean import catoni_mean, check_confidence, robust_moments
-from dynabandit.policies import all_rewards
+from dynabandit.policies import pooled_moments
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import pending_plays
 from dynabandit.validation import NORMAL, integer, number, set_fields
@@ -40,8 +40,8 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     memory, shared = state.memory, state.shared
     count = memory[COUNT, arm]
-    mean = memory[MEAN, arm] if count > 0.0 else shared[all_rewards.MEAN]
-    variance = memory[OWN_VARIANCE, arm] if memory[OWN_VARIANCE, arm] > 0.0 else all_rewards.variance(shared)
+    mean = memory[MEAN, arm] if count > 0.0 else shared[pooled_moments.MEAN]
+    variance = memory[OWN_VARIANCE, arm] if memory[OWN_VARIANCE, arm] > 0.0 else pooled_moments.variance(shared)
     size = min(max(count, 1.0), float(params.window)) + pending_plays(state, arm)
     return mean + math.sqrt(step.common * variance / size)
 
@@ -55,7 +55,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     moments = robust_moments(latest)
     memory[MEAN, arm] = catoni_mean(latest, moments, params.level)
     memory[OWN_VARIANCE, arm] = moments.variance if is_variance(moments.variance, moments.mean) else 0.0
-    all_rewards.add(state.shared, reward.value)
+    pooled_moments.add(state.shared, reward.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ class RobustUCB(Policy):
         return RING + self.window
 
     def shared_size(self) -> int:
-        return all_rewards.SIZE
+        return pooled_moments.SIZE
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         count, mean, variance = column[:RING].tolist()

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import links
-from dynabandit.estimators.regression import Kind, make_regression
+from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.regression_policy import LARGEST, DiscountedPolicy, make_learn, make_prediction

@@ -10,7 +10,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.context import Context
 from dynabandit.estimators import linear_model, links
 from dynabandit.estimators.linear_model import dot, space_at, theta_at
-from dynabandit.estimators.regression import Kind, make_regression
+from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_prediction

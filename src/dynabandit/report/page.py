@@ -9,9 +9,9 @@ from typing import Any
 
 from dynabandit.extras import import_extra
 from dynabandit.report import tables
-from dynabandit.report.charts import chart
+from dynabandit.report.figure_folder import draw_all
 from dynabandit.report.figures import Figure, groups, make_figures
-from dynabandit.report.gallery import draw_all
+from dynabandit.report.plotly_charts import chart
 from dynabandit.results import Results
 from dynabandit.stats.intervals import Estimate
 

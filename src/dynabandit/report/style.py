@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Style(NamedTuple):
-    """A style in the terms of Plotly; `drawing` translates it for Matplotlib."""
+    """A style in the terms of Plotly; `matplotlib_figures` translates it for Matplotlib."""
 
     colour: str
     dash: str = "solid"

@@ -1,5 +1,5 @@
 """``python -m dynabandit.service``."""
 
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 
 app()

@@ -15,7 +15,7 @@ from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
 from dynabandit.service.keys import Keyring
-from dynabandit.service.local_states import LocalStates
+from dynabandit.service.local_state_cache import LocalStateCache
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
@@ -62,7 +62,7 @@ class Service:
         webhook: Webhook | None = None,
         allowed_origins: Collection[str] = (),
     ) -> None:
-        self.decider_contacts, self.local_states = DeciderContacts(timer), LocalStates[Any]()
+        self.decider_contacts, self.local_state_cache = DeciderContacts(timer), LocalStateCache[Any]()
         self.metrics = Metrics(self.decider_contacts)
         self.webhook, self.allowed_origins = webhook, frozenset(allowed_origins)
         self.needs_keys = needs_keys

@@ -23,8 +23,8 @@ from dynabandit.simulation.stepper import add_switches, make_play
 ON_DEVICE = (
     ("dynabandit.simulation.cuda", "kernels.py"),
     ("dynabandit.simulation.cuda", "launch.py"),
-    ("dynabandit.simulation.cuda", "words.py"),
-    ("dynabandit.simulation.cuda", "calls.py"),
+    ("dynabandit.simulation.cuda", "philox_words.py"),
+    ("dynabandit.simulation.cuda", "not_inlined.py"),
     ("dynabandit.core", "precision.py"),
     ("dynabandit.policies", "choose_arm.py"),  # a CPU stores a static index in a tree instead
     ("dynabandit.policies", "tie_breaking.py"),

@@ -18,8 +18,8 @@ from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_ro
 from dynabandit.policies.draw_tree import mark_all, mark_arm
 from dynabandit.policies.pending_plays import begin_play, end_play
 from dynabandit.simulation import in_flight
+from dynabandit.simulation.best_in_hindsight import make_arm_mean, make_best_policy
 from dynabandit.simulation.in_flight import InFlight
-from dynabandit.simulation.rested import make_arm_mean, make_best_policy
 
 
 class Replications(NamedTuple):
@@ -30,7 +30,7 @@ class Replications(NamedTuple):
     last_played: np.ndarray  # (replications, arms)
     # The following two are (replications, arms), or (replications, 0) if means do not depend on plays
     plays: np.ndarray
-    optimal: np.ndarray  # the best policy in hindsight, see `simulation.rested`
+    optimal: np.ndarray  # the best policy in hindsight, see `simulation.best_in_hindsight`
     params: np.ndarray  # (replications, fields): a tuned policy has other parameters on each path
     # The following have no columns without delays; see `simulation.in_flight`
     pending: np.ndarray  # (replications, arms): plays whose rewards have not arrived

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.bandit_state import EARLIER_RELEASES, HASH_PREFIX, RULES
 from dynabandit.service.domain.decisions import decide

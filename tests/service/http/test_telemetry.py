@@ -118,7 +118,7 @@ def test_it_is_off_unless_it_is_configured() -> None:
     assert not is_configured({**ADDRESS, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"})
     assert exporter_names("metrics", ADDRESS) == ["otlp_proto_http"]
     assert exporter_names("metrics", {"OTEL_TRACES_EXPORTER": "console"}) == []
-    loaded = "import sys, dynabandit.service.commands; print([one for one in sys.modules if 'opentelemetry' in one])"
+    loaded = "import sys, dynabandit.service.command_line; print([x for x in sys.modules if 'opentelemetry' in x])"
     assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

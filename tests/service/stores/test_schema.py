@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.local_types import LocalBatch, LocalDecision

@@ -12,7 +12,6 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.service.domain.applied_changes import apply_change
-from dynabandit.service.domain.choices import first_propensities, place_propensities, ranked_columns
 from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import NO_DETAILS, DecisionDetails, read_details, write_details
 from dynabandit.service.domain.events import (
@@ -28,6 +27,7 @@ from dynabandit.service.domain.events import (
     SHADOW,
     EventRow,
 )
+from dynabandit.service.domain.holdout_or_policy import first_propensities, place_propensities, ranked_columns
 from dynabandit.service.domain.learning import (
     AT_ONCE,
     SETTLED,

@@ -34,10 +34,10 @@ class EncodedState(NamedTuple):
 async def get_local_state(service: Service, request: Request, query: QueryValues) -> Response:
     """GET /v1/bandits/{name}/local-state."""
     name, after, asked_at = bandit_name(request), query["after"], time.monotonic()
-    state = service.local_states.find(name, asked_at)
+    state = service.local_state_cache.find(name, asked_at)
     if state is None or state.sequence < query["at_least"]:
         state = await _encoded_state(service, name)
-        service.local_states.keep(name, state, asked_at)
+        service.local_state_cache.keep(name, state, asked_at)
     if decider := query["decider"][:MAX_ID]:
         service.decider_contacts.note(state.number, name, decider, after, query["waiting"])
     return Response(state.unchanged if after == state.sequence else state.content, media_type=JSON)

@@ -226,7 +226,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             response = result if isinstance(result, Response) else json_response(result.content, result.status)
             if isinstance(result, Result) and result.changed:
                 names = {part: path_name(request, part) for part in request.path_params}
-                service.local_states.forget(names.get("name", ""))
+                service.local_state_cache.forget(names.get("name", ""))
                 change = result.change
                 if change is None:
                     change = msgspec.to_builtins(content) if decoder else dict(request.query_params)

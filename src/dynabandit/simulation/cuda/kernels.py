@@ -23,7 +23,7 @@ from dynabandit.environments.reward_laws import RewardFunctions
 from dynabandit.policies.base import PolicyFunctions
 from dynabandit.policies.choose_arm import SCRATCH_ROWS, Workspace
 from dynabandit.simulation.code_versions import device_version
-from dynabandit.simulation.cuda import calls, words  # noqa: F401  # they change how kernels are compiled
+from dynabandit.simulation.cuda import not_inlined, philox_words  # noqa: F401  # they change how kernels are compiled
 from dynabandit.simulation.cuda.group_shapes import LANES, GroupShape
 from dynabandit.simulation.stepper import Block, Paths, Record, Replications, add_switches, make_play_replication
 

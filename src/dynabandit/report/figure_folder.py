@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dynabandit.extras import import_extra
-from dynabandit.report import drawing
+from dynabandit.report import matplotlib_figures
 from dynabandit.report.figures import Figure
 
 RECORD = "drawn.json"
@@ -25,7 +25,7 @@ def draw_all(figures: Sequence[Figure], folder: Path) -> dict[str, Path]:
     for figure in figures:
         source = _source(figure)
         if before.get(figure.stem) != {"source": source, "files": _files(folder, figure.stem)}:
-            drawing.draw(figure, folder)
+            matplotlib_figures.draw(figure, folder)
         after[figure.stem] = {"source": source, "files": _files(folder, figure.stem)}
     for stem in before.keys() - after.keys():
         for path in _paths(folder, stem):
@@ -55,5 +55,9 @@ def _files(folder: Path, stem: str) -> list[str]:
 def _source(figure: Figure) -> str:
     """Return a hash of everything that a drawing depends on."""
     values = json.dumps(asdict(figure), default=lambda value: [str(value.dtype), value.tolist()])
-    parts = Path(drawing.__file__).read_bytes(), import_extra("matplotlib", "lab").__version__.encode(), values.encode()
+    parts = (
+        Path(matplotlib_figures.__file__).read_bytes(),
+        import_extra("matplotlib", "lab").__version__.encode(),
+        values.encode(),
+    )
     return hashlib.sha256(b"\0".join(parts)).hexdigest()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynabandit.bandit.serialization import plain
-from dynabandit.experiments.store import StorageError, Store, request_key
+from dynabandit.experiments.result_store import ResultStore, StorageError, request_key
 
 ARRAYS = {"regret": np.arange(6.0).reshape(2, 3), "correct": np.array([1, 2, 3])}
 REQUEST = {"policy": "ucb", "parameters": {"prior": (2.0, 2.0)}}
@@ -15,14 +15,14 @@ KEY = request_key(REQUEST)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = Store(tmp_path / "store")
+def store(tmp_path: Path) -> ResultStore:
+    store = ResultStore(tmp_path / "store")
     store.prepare()
     store.save(KEY, ARRAYS, REQUEST)
     return store
 
 
-def assert_stored(store: Store) -> None:
+def assert_stored(store: ResultStore) -> None:
     found = store.load(KEY)
     assert found is not None
     assert list(found) == list(ARRAYS)
@@ -31,16 +31,16 @@ def assert_stored(store: Store) -> None:
         np.testing.assert_array_equal(found[name], array)
 
 
-def names(store: Store) -> list[str]:
+def names(store: ResultStore) -> list[str]:
     return sorted(path.name for path in store.folder.iterdir())
 
 
-def test_a_result_comes_back_bit_for_bit(store: Store) -> None:
+def test_a_result_comes_back_bit_for_bit(store: ResultStore) -> None:
     assert_stored(store)
     assert names(store) == [f"{KEY}.result"]
 
 
-def test_what_was_never_saved_is_not_there(store: Store) -> None:
+def test_what_was_never_saved_is_not_there(store: ResultStore) -> None:
     assert store.load("0" * 64) is None
 
 
@@ -58,7 +58,7 @@ def test_plain_values_are_those_of_json() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40, 90, 200, -1])
-def test_a_file_that_was_cut_short_is_set_aside_and_does_not_count(store: Store, cut: int) -> None:
+def test_a_file_that_was_cut_short_is_set_aside_and_does_not_count(store: ResultStore, cut: int) -> None:
     path = store.path(KEY)
     path.write_bytes(path.read_bytes()[:cut])
     assert store.load(KEY) is None
@@ -68,7 +68,7 @@ def test_a_file_that_was_cut_short_is_set_aside_and_does_not_count(store: Store,
     assert_stored(store)
 
 
-def test_any_flipped_bit_is_noticed(store: Store) -> None:
+def test_any_flipped_bit_is_noticed(store: ResultStore) -> None:
     path = store.path(KEY)
     whole = path.read_bytes()
     for place in range(0, len(whole), 7):
@@ -76,13 +76,13 @@ def test_any_flipped_bit_is_noticed(store: Store) -> None:
         assert store.load(KEY) is None, f"a flipped bit in byte {place} went unnoticed"
 
 
-def test_a_file_under_the_name_of_another_does_not_count(store: Store) -> None:
+def test_a_file_under_the_name_of_another_does_not_count(store: ResultStore) -> None:
     other = "1" * 64
     os.replace(store.path(KEY), store.path(other))
     assert store.load(other) is None
 
 
-def test_a_half_written_file_never_counts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_written_file_never_counts(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(_descriptor: int) -> None:
         raise KeyboardInterrupt
 
@@ -92,7 +92,7 @@ def test_a_half_written_file_never_counts(store: Store, monkeypatch: pytest.Monk
     assert names(store) == [f"{KEY}.result"]
 
 
-def test_content_is_on_disk_before_it_gets_its_name(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_is_on_disk_before_it_gets_its_name(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     fsync, replace = os.fsync, os.replace
 
@@ -105,7 +105,7 @@ def test_content_is_on_disk_before_it_gets_its_name(store: Store, monkeypatch: p
     assert calls == ["fsync", "replace", "fsync"]  # the file, its name, the folder
 
 
-def test_what_a_killed_process_left_behind_is_dropped_once_it_is_old(store: Store) -> None:
+def test_what_a_killed_process_left_behind_is_dropped_once_it_is_old(store: ResultStore) -> None:
     old, new = store.folder / "a.partial", store.folder / "b.partial"
     for path in (old, new):
         path.write_bytes(b"half")
@@ -115,7 +115,7 @@ def test_what_a_killed_process_left_behind_is_dropped_once_it_is_old(store: Stor
     assert new.exists()  # it may belong to a process that is still writing
 
 
-def test_delete_deletes_only_what_is_named(store: Store) -> None:
+def test_delete_deletes_only_what_is_named(store: ResultStore) -> None:
     store.save("3" * 64, ARRAYS, REQUEST)
     store.delete(["3" * 64, "4" * 64])
     assert names(store) == [f"{KEY}.result"]
@@ -124,17 +124,17 @@ def test_delete_deletes_only_what_is_named(store: Store) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with pytest.raises(StorageError, match=r"cannot write into .*file.store: Not a directory"):
-        Store(tmp_path / "file" / "store").prepare()
+        ResultStore(tmp_path / "file" / "store").prepare()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(StorageError, match="Permission denied"):
-        Store(tmp_path / "store").prepare()
+        ResultStore(tmp_path / "store").prepare()
 
 
-def test_a_full_disk_leaves_earlier_results_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_earlier_results_alone(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

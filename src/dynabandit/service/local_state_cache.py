@@ -7,12 +7,12 @@ MAX_BANDITS = 100
 State = TypeVar("State")
 
 
-class LocalStates(Generic[State]):
+class LocalStateCache(Generic[State]):
     """The latest encoded state of each bandit, for a moment.
 
     Examples
     --------
-    >>> states = LocalStates[str]()
+    >>> states = LocalStateCache[str]()
     >>> states.keep("banner", "state", now=7.0)
     >>> states.find("banner", now=7.05), states.find("banner", now=7.2)
     ('state', None)

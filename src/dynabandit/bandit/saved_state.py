@@ -20,7 +20,7 @@ from dynabandit.policies.base import new_state
 from dynabandit.validation import integer
 
 
-class BanditParts(NamedTuple):
+class SavedState(NamedTuple):
     """What a bandit remembers; all else follows from it.
 
     `law` is the reward law whose rewards are accepted, None for those that the policy is made for. The arrays are those
@@ -49,7 +49,7 @@ class BanditParts(NamedTuple):
         """The numbers of the tree that are saved, if there are any."""
         return None if self.tree is None else self.tree.cells
 
-    def copy(self) -> "BanditParts":
+    def copy(self) -> "SavedState":
         """Return an independent copy."""
         return self._replace(
             arms=self.arms.copy(),
@@ -62,7 +62,7 @@ class BanditParts(NamedTuple):
         )
 
     def hash(self) -> str:
-        """Return a hash of all parts: bandits with equal hashes make the same decisions from now on."""
+        """Return a hash of all that is saved: bandits with equal hashes make the same decisions from now on."""
         limits = None if self.limits is None else self.limits.to_json()
         parameters, names = serialization.plain(self.policy.parameters), self.arms.names
         rest = [self.policy.name, parameters, self.seed, self.step, names, limits]
@@ -81,30 +81,30 @@ def started(policy: Policy, arms: ArmColumns, context: Context | None) -> Policy
     return new_state(policy, len(arms), policy.params(arms.count_open()), context)
 
 
-def with_arm(parts: BanditParts) -> PolicyState:
-    """Return the state of the policy with the arm that was added last to `parts.arms`, without rewards of it."""
-    column, models = len(parts.arms) - 1, parts.models
-    memory = np.hstack([parts.memory, np.zeros((len(parts.memory), 1))])
-    if models is not None and parts.context is not None and len(models) > 1:  # each arm has a model
-        model = parts.policy.initial_models(column + 1, parts.context)[column]
+def with_arm(saved: SavedState) -> PolicyState:
+    """Return the state of the policy with the arm that was added last to `saved.arms`, without rewards of it."""
+    column, models = len(saved.arms) - 1, saved.models
+    memory = np.hstack([saved.memory, np.zeros((len(saved.memory), 1))])
+    if models is not None and saved.context is not None and len(models) > 1:  # each arm has a model
+        model = saved.policy.initial_models(column + 1, saved.context)[column]
         models = np.insert(models, column, model, axis=0)
-    state = PolicyState(memory, parts.shared, parts.arms.last_played, parts.arms.pending, models)
-    parts.policy.functions.start(state, column, parts.policy.params(parts.arms.count_open()))
+    state = PolicyState(memory, saved.shared, saved.arms.last_played, saved.arms.pending, models)
+    saved.policy.functions.start(state, column, saved.policy.params(saved.arms.count_open()))
     return state
 
 
-def adopted(parts: BanditParts, other: BanditParts) -> BanditParts | None:
-    """Return a copy of `parts` with the policy of another bandit and what it has learned.
+def adopted(saved: SavedState, other: SavedState) -> SavedState | None:
+    """Return a copy of `saved` with the policy of another bandit and what it has learned.
 
     Returns None if the other bandit learned about other arms or features.
     """
-    own, others = (to_row(other.policy.params(one.arms.count_open())) for one in (parts, other))
-    if len(parts.arms) != len(other.arms) or not np.array_equal(own, others):
+    own, others = (to_row(other.policy.params(one.arms.count_open())) for one in (saved, other))
+    if len(saved.arms) != len(other.arms) or not np.array_equal(own, others):
         return None
-    if other.models is not None and parts.context != other.context:
+    if other.models is not None and saved.context != other.context:
         return None  # the kinds of the features were decided meanwhile
     learned = other.copy()
-    return parts.copy()._replace(
+    return saved.copy()._replace(
         policy=learned.policy,
         law=learned.law,
         memory=learned.memory,
@@ -114,31 +114,31 @@ def adopted(parts: BanditParts, other: BanditParts) -> BanditParts | None:
     )
 
 
-def to_json(parts: BanditParts) -> str:
-    """Return all parts as JSON."""
+def to_json(saved: SavedState) -> str:
+    """Return all that is saved as JSON."""
     content = {
-        "policy": parts.policy.name,
-        "parameters": serialization.plain(parts.policy.parameters),
-        "seed": parts.seed,
-        "step": parts.step,
-        "arms": parts.arms.to_json(),
-        "shares": None if parts.limits is None else parts.limits.to_json(),
-        "memory": serialization.array_to_json(parts.memory),
-        "shared": serialization.array_to_json(parts.shared),
+        "policy": saved.policy.name,
+        "parameters": serialization.plain(saved.policy.parameters),
+        "seed": saved.seed,
+        "step": saved.step,
+        "arms": saved.arms.to_json(),
+        "shares": None if saved.limits is None else saved.limits.to_json(),
+        "memory": serialization.array_to_json(saved.memory),
+        "shared": serialization.array_to_json(saved.shared),
     }
-    if parts.law is not None:
-        content["rewards"] = parts.law
-    if parts.contexts is not None:
-        content["features"] = parts.contexts.to_json()
-    if parts.models is not None:
-        content["models"] = serialization.array_to_json(parts.models)
-    if (cells := parts.cells) is not None:
+    if saved.law is not None:
+        content["rewards"] = saved.law
+    if saved.contexts is not None:
+        content["features"] = saved.contexts.to_json()
+    if saved.models is not None:
+        content["models"] = serialization.array_to_json(saved.models)
+    if (cells := saved.cells) is not None:
         content["cells"] = serialization.array_to_json(cells)
     return serialization.write(content)
 
 
-def from_json(text: str, policy: Policy | None) -> BanditParts:
-    """Return the parts that `to_json` wrote; `policy` is needed if it is not in the registry."""
+def from_json(text: str, policy: Policy | None) -> SavedState:
+    """Return what `to_json` wrote; `policy` is needed if it is not in the registry."""
     serialization.check_given(policy)
     content = serialization.read(text)
     try:
@@ -150,8 +150,8 @@ def from_json(text: str, policy: Policy | None) -> BanditParts:
         raise ValueError(problem) from None
 
 
-def _restored(content: dict[str, Any], policy: Policy) -> BanditParts:
-    """Return the parts of a saved bandit with this policy, or raise an error if one is not valid."""
+def _restored(content: dict[str, Any], policy: Policy) -> SavedState:
+    """Return a saved bandit with this policy, or raise an error if a part is not valid."""
     step = integer("step", content["step"], 0, LARGEST_LIVE_STEP)
     arms = ArmColumns.from_json(content["arms"], step)
     limits, features, law, cells = (content.get(name) for name in ("shares", "features", "rewards", "cells"))
@@ -159,12 +159,12 @@ def _restored(content: dict[str, Any], policy: Policy) -> BanditParts:
     contexts = None if features is None else Contexts.from_json(features, len(arms), step)
     empty = started(policy, arms, None if contexts is None else contexts.shape)
 
-    saved = {name: serialization.array_from_json(content[name]) for name in ("memory", "shared")}
-    memory = serialization.check_shape(policy.restored(saved["memory"], arms.last_played), empty.memory.shape)
+    arrays = {name: serialization.array_from_json(content[name]) for name in ("memory", "shared")}
+    memory = serialization.check_shape(policy.restored(arrays["memory"], arms.last_played), empty.memory.shape)
     models = empty.models
     if models is not None:
         models = serialization.check_shape(serialization.array_from_json(content["models"]), models.shape)
-    return BanditParts(
+    return SavedState(
         policy=policy,
         law=law,
         seed=integer("seed", content["seed"], 0, LARGEST_SEED),
@@ -173,7 +173,7 @@ def _restored(content: dict[str, Any], policy: Policy) -> BanditParts:
         limits=None if limits is None else TrafficLimits.from_json(limits),
         contexts=contexts,
         memory=memory,
-        shared=serialization.check_shape(saved["shared"], empty.shared.shape),
+        shared=serialization.check_shape(arrays["shared"], empty.shared.shape),
         models=models,
         tree=None if cells is None else ArmTree(policy.functions, restored_cells(cells)),
     )

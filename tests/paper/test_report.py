@@ -10,7 +10,7 @@ import pytest
 
 from axe import serious
 from browser import PHONE, Visit, open_visit
-from dynabandit.paper import large_run, publish
+from dynabandit.paper import large_run, report
 from dynabandit.paper.verdicts import judge
 from fakes import fake_paper, only
 
@@ -78,7 +78,7 @@ def test_more_than_100_replications_are_judged_twice() -> None:
     paper = fake_paper()
     paper.replications = 120
     results = only(paper.results(), "small-changes")
-    columns = publish._columns(results, judge(results), large_run.load())
+    columns = report._columns(results, judge(results), large_run.load())
     assert (columns["first"].heading, columns["own"].heading) == (
         "its first 100 replications", "this run, 120 replications",
     )  # fmt: skip
@@ -95,7 +95,7 @@ def test_more_than_100_replications_are_judged_twice() -> None:
     ],
 )  # fmt: skip
 def test_the_counts_of_verdicts_are_a_sentence(verdicts: list[str], text: str) -> None:
-    assert publish.sentence(verdicts) == text
+    assert report.sentence(verdicts) == text
 
 
 def test_the_abstract_has_five_lines_with_the_verdicts_of_the_large_run_and_of_this_one(text: str) -> None:

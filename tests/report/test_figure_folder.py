@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dynabandit.report import drawing
+from dynabandit.report import matplotlib_figures
+from dynabandit.report.figure_folder import RECORD, draw_all
 from dynabandit.report.figures import Figure, make_figures
-from dynabandit.report.gallery import RECORD, draw_all
 from dynabandit.results import Results
 from fakes import fake_run
 
@@ -32,7 +32,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             path.write_text(f"{path.name}: {figure.title}", encoding="utf-8")
         return svg, png
 
-    monkeypatch.setattr(drawing, "draw", draw)
+    monkeypatch.setattr(matplotlib_figures, "draw", draw)
     return stems
 
 
@@ -65,7 +65,7 @@ def test_only_figures_whose_numbers_or_titles_changed_are_drawn(folder: Path, dr
 
 
 def test_other_drawing_code_draws_all(folder: Path, drawn: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "__file__", __file__)
+    monkeypatch.setattr(matplotlib_figures, "__file__", __file__)
     draw_all(make(), folder)
     assert drawn == BOTH
 

@@ -50,7 +50,7 @@ def _numbers(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class Store:
+class ResultStore:
     """A folder with one file per result.
 
     Parameters

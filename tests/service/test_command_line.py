@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from dynabandit.client import Client
 from dynabandit.service import commands
-from dynabandit.service.commands import app
+from dynabandit.service.command_line import app
 from dynabandit.service.stores import open_store
 from service.harness import (
     ARMS,
