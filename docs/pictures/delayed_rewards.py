@@ -82,9 +82,10 @@ def text(numbers: Numbers, settings: dict[str, int]) -> str:
         [f"`{name}`", f"{numbers[f'silent/{name}'][0]:.1%}", _share(numbers.get(f"new-arm/{name}"))]
         for name in policies(numbers, "silent")
     ]
-    return f"""The first table shows the mean regret after {horizon:,} steps over {replications:,} replications. There
-are 5 arms. The best arm has the mean 0.7 and the others 0.4, and the best arm changes three times. Delays are geometric,
-with the mean and the share of lost rewards in the heading. The regret of the policy `uniform` is {0.24 * horizon:,.0f}.
+    return f"""The first table shows the mean regret after {horizon:,} steps over {replications:,} replications.
+There are 5 arms. The best arm has the mean 0.7 and the others 0.4, and the best arm changes three times. Delays are
+geometric, with the mean and the share of lost rewards in the heading. The regret of the policy `uniform` is
+{0.24 * horizon:,.0f}.
 
 ![Regret against the mean delay](pictures/delayed-regret.svg)
 
