@@ -287,7 +287,7 @@ def recover(folder: Path, events: int) -> dict[str, object]:
     result: dict[str, object] = {}
     for part in (events // 10, events):
         grow(work, state, part - SNAPSHOT_EVERY)
-        store.save_snapshot(state.number, work.snapshot(state.number))
+        store.save_snapshot(state.bandit_number, work.snapshot(state.bandit_number))
         grow(work, state, part)  # the maximum number of events since the last snapshot
         result |= recovery(store, state, "a snapshot and the events since", 10)
         store.write([("DELETE FROM snapshots", ())])
@@ -300,7 +300,7 @@ def grow(work: UnitOfWork, state: LoggedState, events: int) -> None:
     while state.sequence < events:
         for decision in decide(work, "bench", api_types.Decide(min(500, events - state.sequence))):
             if state.sequence < events:
-                reward(work, state.number, decision.step, float(decision.arm == "c"))
+                reward(work, state.bandit_number, decision.step, float(decision.arm == "c"))
         work.store.commit(work.events, work.created)
         work.clear()
 
@@ -308,7 +308,7 @@ def grow(work: UnitOfWork, state: LoggedState, events: int) -> None:
 def recovery(store: SqliteStore, state: LoggedState, way: str, limit: int) -> dict[str, object]:
     fresh = UnitOfWork(store, Clock())
     before, begin = psutil.Process().memory_info().rss, time.perf_counter()
-    assert fresh.state(state.number).state_hash() == state.state_hash()
+    assert fresh.state(state.bandit_number).state_hash() == state.state_hash()
     taken, grown = time.perf_counter() - begin, psutil.Process().memory_info().rss - before
     return {
         f"recovery of {state.sequence:,} events from {way}, s (under {limit})": round(taken, 2),

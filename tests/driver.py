@@ -7,7 +7,7 @@ import numpy as np
 
 from dynabandit.core.records import to_row
 from dynabandit.policies.base import Policy, Reward, Step
-from dynabandit.simulation import compiled
+from dynabandit.simulation.compiled import compiled_choose, compiled_learn, signed_seed
 from dynabandit.simulation.step_by_step import StepByStep
 
 TABLE_HORIZON = 20  # shorter than most runs, so that a policy also computes what lies beyond its table
@@ -38,10 +38,10 @@ class Driver(StepByStep):
         if self._interpreted:
             return super().choose(number)
         row, space = to_row(self.params), self.space
-        seed = compiled.signed_seed(self.random.seed_low + (self.random.seed_high << 32))
+        seed = signed_seed(self.random.seed_low + (self.random.seed_high << 32))
         played = np.stack([self.last_played, self.pending])
         state = (self.memory, self.shared, played)
-        return int(compiled.choose(self.functions)(*state, space.scratch, number, row, space.table, seed))
+        return int(compiled_choose(self.functions)(*state, space.scratch, number, row, space.table, seed))
 
     def feed(self, arm: int, *rewards: float) -> "Driver":
         """Give an arm rewards without playing it, one per step."""
@@ -52,7 +52,7 @@ class Driver(StepByStep):
                 self.functions.learn(self.state, arm, reward, self.params)
             else:
                 played = np.stack([self.last_played, self.pending])
-                compiled.learn(self.functions)(self.memory, self.shared, played, arm, *reward[:3], to_row(self.params))
+                compiled_learn(self.functions)(self.memory, self.shared, played, arm, *reward[:3], to_row(self.params))
         return self
 
     @property

@@ -20,5 +20,5 @@ def play(functions: PolicyFunctions, arms: int, law: RewardFunctions, *, delayed
 @contextlib.contextmanager
 def interpreted() -> Iterator[None]:
     """Let simulations on the CPU call the plain Python functions of policies and reward laws."""
-    with mock.patch("dynabandit.simulation.cpu.play", play):
+    with mock.patch("dynabandit.simulation.cpu.compiled_play", play):
         yield

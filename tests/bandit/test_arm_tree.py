@@ -115,7 +115,7 @@ def test_choices_without_the_best_arm_have_the_law_of_the_policy() -> None:
     counts: Counter[int] = Counter()
     for seed in range(600):
         bandit._signed_seed = seed
-        counts[bandit._choose_among(left, bandit.step + 1, None)] += 1
+        counts[bandit._by_policy(left, bandit.step + 1, None)] += 1
     assert set(counts) <= set(left.tolist())
     chosen, often = np.array([counts[column] for column in left]), expected.probabilities * 600 >= 5.0
     often[np.argmin(expected.probabilities)] = False  # rare choices are counted together, at least one
@@ -186,7 +186,7 @@ def test_arms_that_a_decision_leaves_out_count_as_arms(estimated: bool) -> None:
             chosen = []
             for seed in range(draws):
                 bandit._signed_seed = seed
-                chosen.append(bandit._choose_among(left, bandit.step + 1, None))
+                chosen.append(bandit._by_policy(left, bandit.step + 1, None))
             counts = np.array([chosen.count(column) for column in left])
     assert stats.chisquare(counts, expected).pvalue > 1e-4
 

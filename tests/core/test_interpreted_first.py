@@ -24,7 +24,8 @@ from dynabandit.core import interpreted_first as module, numba_internals
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.interpreted_first import LARGEST_ARGUMENTS, SETTING, FirstCalls, interpreted_first
 from dynabandit.core.streams import uniform
-from dynabandit.simulation import compiled as entry_points, cpu
+from dynabandit.simulation import cpu
+from dynabandit.simulation.compiled import compiled_choose, compiled_learn
 from dynabandit.simulation.stepper import Block
 from laws import INTERPRETED
 
@@ -345,7 +346,7 @@ def test_the_setting_turns_it_off(fresh: None, monkeypatch: pytest.MonkeyPatch) 
 @needs_compiler
 def test_checks_simulate_in_compiled_code(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     function: Any = compiled(add)
-    monkeypatch.setattr(db.checks, "simulate", lambda *arguments, **options: interpreted_first(function))
+    monkeypatch.setattr(db.checks.policies, "simulate", lambda *arguments, **options: interpreted_first(function))
     used: Any = db.checks.policies._simulate(db.policy("ucb"), db.environment("case-3"))
     assert used is function
     assert interpreted_first(function) is not function
@@ -353,8 +354,8 @@ def test_checks_simulate_in_compiled_code(fresh: None, monkeypatch: pytest.Monke
 
 @needs_compiler
 def test_a_bandit_decides_the_same_before_and_after_the_switch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    for cached in (entry_points.choose, entry_points.learn):
-        monkeypatch.setattr(entry_points, cached.__name__, cached.__wrapped__)
+    for cached in (compiled_choose, compiled_learn):
+        monkeypatch.setattr(f"dynabandit.simulation.compiled.{cached.__name__}", cached.__wrapped__)
 
     def play(bandit: db.Bandit, steps: int) -> list[str]:
         chosen = []

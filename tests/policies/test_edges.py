@@ -10,7 +10,7 @@ import dynabandit as db
 from driver import Driver
 from dynabandit.core.streams import EXPLORE, stream, uniform
 from dynabandit.policies import POLICIES, PolicyState, aff_ucb1, changepoint_thompson, glr_kl_ucb
-from dynabandit.simulation import compiled
+from dynabandit.simulation.compiled import compiled_learn_many
 from ready import READY
 
 GIVEN: dict[str, dict[str, Any]] = {name: READY.get(name, {}) for name in POLICIES} | {
@@ -68,7 +68,7 @@ def test_many_rewards_at_once_are_learned_in_their_order(name: str) -> None:
     for step, (arm, reward) in enumerate(zip(arms, rewards, strict=True), start=1):
         one.learn(int(arm), step, float(reward))
     steps = np.arange(1, 5)
-    compiled.learn_many(many.functions)(many.state, arms, rewards, steps, steps, np.zeros((len(arms), 0)), many.params)
+    compiled_learn_many(many.functions)(many.state, arms, rewards, steps, steps, np.zeros((len(arms), 0)), many.params)
     np.testing.assert_array_equal(one.memory, many.memory)
     np.testing.assert_array_equal(one.shared, many.shared)
 

@@ -281,7 +281,7 @@ class DirectWriter:
         self.work = UnitOfWork(self.store, Clock(lambda: 0.0))
         asked = api_types.Create(arms=ARMS, policy=policy, parameters=parameters or {}, seed=11)
         self.state, _ = self.commit(lambda: changes.create(self.work, "b", asked))
-        self.number = self.state.number
+        self.bandit_number = self.state.bandit_number
 
     def commit(self, run: Callable[[], Result]) -> Result:
         self.store.begin({})
@@ -298,9 +298,11 @@ class DirectWriter:
 
         def rewards() -> None:
             for one in order:
-                reward(self.work, self.number, one.step, float(rng.random() < (0.7 if one.arm == "blue" else 0.3)))
+                reward(
+                    self.work, self.bandit_number, one.step, float(rng.random() < (0.7 if one.arm == "blue" else 0.3))
+                )
 
         self.commit(rewards)
 
     def replayed_hash(self) -> str:
-        return UnitOfWork(self.store, Clock(lambda: 0.0)).state(self.number).state_hash()
+        return UnitOfWork(self.store, Clock(lambda: 0.0)).state(self.bandit_number).state_hash()

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dynabandit.client import Client
-from dynabandit.service import commands
+from dynabandit.service import command_line
 from dynabandit.service.command_line import app
 from dynabandit.service.stores import open_store
 from service.harness import (
@@ -164,7 +164,7 @@ def test_a_policy_that_cannot_be_compiled_is_named_before_anything_is_opened(
 def test_policies_that_decide_by_features_are_compiled_before_the_start_too(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     monkeypatch.setattr("dynabandit.bandit.bandit.Bandit.compile", lambda bandit: compiled.append(bandit.policy.name))
-    commands._compile(["lin-ucb", "ucb"])
+    command_line._compile(["lin-ucb", "ucb"])
     assert compiled == ["lin-ucb", "ucb"]
 
 
@@ -190,7 +190,7 @@ def test_a_policy_that_is_compiled_when_a_bandit_is_created_is_logged(
     monkeypatch.setattr("dynabandit.service.domain.warm_start.is_cached", lambda function: False)
     monkeypatch.setattr(server.service, "compiled", set())
     new = type("NewFunction", (), {"signatures": ()})()
-    monkeypatch.setattr("dynabandit.service.domain.warm_start.compiled.learn", lambda kernels: new)
+    monkeypatch.setattr("dynabandit.service.domain.warm_start.compiled_learn", lambda kernels: new)
     monkeypatch.setattr("dynabandit.bandit.bandit.Bandit.compile", lambda bandit: None)
     with captured_log("domain.warm_start") as lines:
         client.create("b", ARMS, policy="aff-ots")

@@ -205,7 +205,7 @@ def test_a_policy_that_learns_while_its_rewards_are_removed_starts_again(
             assert warm is not None
             attempts.append(warm)
             if len(attempts) == 1:
-                warm.learn(arguments[0], arguments[0].last_sequence(warm.number))
+                warm.learn(arguments[0], arguments[0].last_sequence(warm.bandit_number))
                 assert shop.compact(NEW).removed > 0
             return warm
 

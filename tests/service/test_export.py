@@ -224,7 +224,7 @@ def test_propensities_estimate_a_policys_value_without_bias(sqlite_url: str) -> 
     """Off-policy evaluation, the purpose of the export: the value of always playing blue, from a log of TS."""
     writer = DirectWriter(sqlite_url, "ts")
     writer.learn(1500)
-    rows = [row for piece in decisions(writer.store, writer.number, 50) for row in piece]
+    rows = [row for piece in decisions(writer.store, writer.bandit_number, 50) for row in piece]
     weighted = [(row.reward or 0.0) / row.propensity for row in rows if row.arm == "blue"]
     # Rewards of blue are 1 with probability 0.7, and 0.1 is about 3 standard errors; the seed is fixed
     assert abs(sum(weighted) / len(rows) - 0.7) < 0.1

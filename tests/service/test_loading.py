@@ -36,7 +36,7 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     count, apply = Counter[int](), LoggedState.apply
 
     def counting(state: LoggedState, event: EventRow) -> None:
-        count[state.number] += 1
+        count[state.bandit_number] += 1
         apply(state, event)
 
     monkeypatch.setattr(LoggedState, "apply", counting)
@@ -220,7 +220,7 @@ def add_events(store: Store, name: str, count: int, snapshot: bool) -> None:
     """Let another process decide, as one does while this one gets no requests for the bandit."""
     work = UnitOfWork(store, Clock(lambda: 0.0))
     store.begin({})
-    number = work.named(name).number
+    number = work.named(name).bandit_number
     decide(work, name, api_types.Decide(count))
     store.commit(work.events)
     if snapshot:

@@ -52,7 +52,7 @@ def test_an_imported_log_is_the_start_of_a_bandit(old_log: Path, sqlite_url: str
     store = open_store(sqlite_url)
     work = UnitOfWork(store, Clock())
     state = work.named("b")
-    events = list(store.log(state.number, 1))
+    events = list(store.log(state.bandit_number, 1))
     made, rewarded = events[::2], events[1::2]
     assert [state.bandit.names[one.arm or 0] for one in made] == [ARMS[(n + n // 7) % 3] for n in range(ROWS)]
     assert [one.value for one in rewarded] == [float(n % 5 == 0) for n in range(ROWS)]
@@ -64,7 +64,7 @@ def test_an_imported_log_is_the_start_of_a_bandit(old_log: Path, sqlite_url: str
     store.commit(*work.batch())
     [found] = verify(store)
     assert (found.problem, found.imported, found.steps, found.hashes) == (None, ROWS, ROWS + 1, 1)
-    exported = list(itertools.chain.from_iterable(decisions(store, state.number, 20)))
+    exported = list(itertools.chain.from_iterable(decisions(store, state.bandit_number, 20)))
     assert [(one.propensity, one.replayed) for one in exported[:ROWS]] == [(one.value, False) for one in made]
     assert exported[ROWS].replayed
     [compacted] = compact(store, before=2e12, now=0.0)
@@ -137,7 +137,7 @@ def test_imported_decisions_are_held_and_learned_like_others(old_log: Path, sqli
     run_import(old_log, sqlite_url, "--settings", json.dumps(settings))
     store, clock = open_store(sqlite_url), Clock()
     work = UnitOfWork(store, clock)
-    number = work.named("b").number
+    number = work.named("b").bandit_number
     assert work.state(number).learner.held(ROWS) == ROWS
     clock.advance_to(1000.0)
     while settle_due(work, number):
@@ -205,5 +205,5 @@ def test_two_imports_at_the_same_time_are_noticed(old_log: Path, sqlite_url: str
     work = UnitOfWork(store, Clock())
     rows = list(log_import._rows(offline.read(old_log, arm="shown", reward="click")))
     with pytest.raises(WriteConflictError, match="another process imports the same file"):
-        log_import._add(work, work.named("b").number, 0, rows)
+        log_import._add(work, work.named("b").bandit_number, 0, rows)
     store.close()

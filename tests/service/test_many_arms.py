@@ -85,7 +85,7 @@ def test_no_snapshot_of_a_large_state_is_left_out(sqlite_url: str, monkeypatch: 
         return unit_of_work.snapshot_of(state)
 
     def saved() -> list[int]:
-        return sorted(shop.store.snapshot_hashes(shop.number))
+        return sorted(shop.store.snapshot_hashes(shop.bandit_number))
 
     def finish() -> None:
         may_encode.set()
@@ -94,15 +94,15 @@ def test_no_snapshot_of_a_large_state_is_left_out(sqlite_url: str, monkeypatch: 
 
     monkeypatch.setattr(snapshots, "snapshot_of", encoded)
     saver = snapshots.SnapshotSaver(shop.work, lambda: failures.append("told"))
-    saver.save(shop.number)
+    saver.save(shop.bandit_number)
     shop.decide()
-    saver.save(shop.number)  # a change of policy
+    saver.save(shop.bandit_number)  # a change of policy
     finish()
     finish()
     assert (saved(), len(saver._encoding)) == ([1, 2], 0)
     shop.decide()
     failures.append("the memory is full")
-    saver.save(shop.number)
+    saver.save(shop.bandit_number)
     finish()
     assert (saved(), failures) == ([1, 2], ["told"])
     saver.save_all()
@@ -119,11 +119,11 @@ def test_decisions_in_a_tree_are_replayed_from_the_log_and_from_snapshots(sqlite
             )
             shop.reward(made, float(step % 2))
             if step == 6:
-                shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+                shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
         saved, other = shop.state.state_hash(), unit_of_work.UnitOfWork(shop.store, shop.clock)
         assert '"cells"' in shop.state.bandit.to_json()
-        assert other.state(shop.number).state_hash() == saved
-        assert [other.state(shop.number).bandit.choose() for _ in range(5)] == [
+        assert other.state(shop.bandit_number).state_hash() == saved
+        assert [other.state(shop.bandit_number).bandit.choose() for _ in range(5)] == [
             shop.state.bandit.choose() for _ in range(5)
         ]
         shop.store.close()
@@ -149,10 +149,10 @@ def test_a_shadow_chooses_once_for_each_local_decision(sqlite_url: str) -> None:
         shop.run(lambda: set_shadow(shop.work, "b", api_types.SetPolicy("mix-ts")))
         decider = "0123456789abcdef"
         for first in (1, 4, 7):
-            local = LocalBandit(shop.state.bandit, shop.number, None, decider, shop.state.sequence)
+            local = LocalBandit(shop.state.bandit, shop.bandit_number, None, decider, shop.state.sequence)
             steps = range(first, first + 3)
             batch = LocalBatch(
-                id=public_id(shop.number),
+                id=public_id(shop.bandit_number),
                 decider=decider,
                 first=first,
                 base=local.base,

@@ -10,7 +10,7 @@ from dynabandit.service import api_types
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.errors import StoreError, WriteConflictError
-from dynabandit.service.request_queue import Request
+from dynabandit.service.request_queue import WriterRequest
 from dynabandit.service.service import Service
 from dynabandit.service.settling import SETTLED_BANDITS
 from dynabandit.service.stores import SqliteStore
@@ -49,20 +49,20 @@ class Loop:
             default_reward=0,
             learn=learn,  # type: ignore[arg-type]
         )
-        self.turn(*(Request(functools.partial(changes.create, name=name, asked=asked)) for name in names))
+        self.turn(*(WriterRequest(functools.partial(changes.create, name=name, asked=asked)) for name in names))
 
-    def turn(self, *requests: Request) -> None:
+    def turn(self, *requests: WriterRequest) -> None:
         """Do what the thread does with some requests."""
         self.writer._serve(list(requests))
         assert [request.error for request in requests] == [None] * len(requests)
         self.writer._maintain()
         if self.writer._loader:
-            self.writer._work_in_background()
+            self.writer._work_between_commits()
         if self.writer._settler:
             self.writer._settle(sum(request.events for request in requests))
 
-    def decide(self, name: str, count: int) -> Request:
-        return Request(functools.partial(decide, name=name, asked=api_types.Decide(count)), name, events=count)
+    def decide(self, name: str, count: int) -> WriterRequest:
+        return WriterRequest(functools.partial(decide, name=name, asked=api_types.Decide(count)), name, events=count)
 
     def count(self, kind: str) -> int:
         return int(self.store.rows("SELECT count(*) FROM events WHERE kind = ?", (kind,))[0][0])

@@ -14,7 +14,7 @@ from dynabandit.simulation.cuda import devices, launch
 from dynabandit.simulation.cuda.devices import run_divided
 from dynabandit.simulation.cuda.group_shapes import LANES, MOST_ROUNDS, GroupShape, group_shape, in_step
 from dynabandit.simulation.cuda.philox_words import philox_in_words
-from dynabandit.simulation.request import Progress, Request
+from dynabandit.simulation.request import Progress, SimulationRequest
 from dynabandit.simulation.stepper import empty_record
 
 Report = list[tuple[int, int]]
@@ -110,7 +110,7 @@ def test_the_memory_of_each_gpu_limits_its_batches(gpus: FakeGpus, monkeypatch: 
     batches: dict[int, list[tuple[int, int]]] = {}
 
     class FakeBatch:
-        def __init__(self, request: Request, rows: object, random: object, count: int, *rest: object) -> None:
+        def __init__(self, request: SimulationRequest, rows: object, random: object, count: int, *rest: object) -> None:
             self.range = (random[2], random[2] + count)  # type: ignore[index]
 
         def run(self, *progress: int) -> None:
@@ -118,7 +118,9 @@ def test_the_memory_of_each_gpu_limits_its_batches(gpus: FakeGpus, monkeypatch: 
 
     monkeypatch.setattr(launch, "_Batch", FakeBatch)
     world, times = db.environment("case-3", arms=100), np.array([10])
-    request = Request(world, {"ucb": db.policy("ucb")}, 10, stream(1, 100), times, lambda done, total: None, None)
+    request = SimulationRequest(
+        world, {"ucb": db.policy("ucb")}, 10, stream(1, 100), times, lambda done, total: None, None
+    )
     launch.run(request, {"ucb": empty_record(times, 900, 0)}, 900, None, "double")
     assert batches[0] == [(100, 400)]
     assert batches[2] == [(700, 1000)]

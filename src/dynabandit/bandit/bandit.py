@@ -26,7 +26,7 @@ from dynabandit.features import ArmFeatures, FeatureEncoder
 from dynabandit.policies import AUTO, Policy, policy as make_policy, resolved
 from dynabandit.policies.choice_probabilities import choice_of, write_laws
 from dynabandit.policies.draw_tree import uses_draw_tree
-from dynabandit.simulation import compiled
+from dynabandit.simulation.compiled import compiled_choose_and_learn, signed_seed
 from dynabandit.validation import BOUNDED, RewardDomain, integer
 
 MANY_REWARDS = 4096  # learned at a time
@@ -150,7 +150,7 @@ class Bandit(Ranking, RewardLearning):
             self._tree = None
         elif self._tree is None:
             self._tree = ArmTree(functions)
-        self._signed_seed = compiled.signed_seed(self._seed)
+        self._signed_seed = signed_seed(self._seed)
         self._in_burn_in = True
         self._rewards = accepted_rewards(self._policy, self._law)
         self._choice_law = choice_of(functions)
@@ -161,10 +161,7 @@ class Bandit(Ranking, RewardLearning):
 
     def _compiled_functions(self) -> tuple[Callable[..., int], Callable[..., None]]:
         """Return the compiled functions of the policy that choose an arm and learn a reward."""
-        functions = self._policy.functions
-        if self._models is None:
-            return compiled.choose(functions), compiled.learn(functions)
-        return compiled.choose_in_context(functions), compiled.learn_in_context(functions)
+        return compiled_choose_and_learn(self._policy.functions, in_context=self._models is not None)
 
     @property
     def policy(self) -> Policy:
@@ -288,7 +285,7 @@ class Bandit(Ranking, RewardLearning):
         vector = None if other._contexts is None else np.zeros(other._contexts.encoder.dimension)
         few = other._columns[:2]  # for which the same functions are compiled
         if len(few) > 0:
-            other._choose_among(few, self._step + 1, vector)
+            other._by_policy(few, self._step + 1, vector)
             if other._tree is not None:
                 other._tree.choose(other._tree_input(), self._step + 1, few, excluded=few[:1])
             other._in_burn_in = False

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dynabandit.bandit.bandit import Bandit
-from dynabandit.simulation import compiled
+from dynabandit.simulation.compiled import compiled_choose_many
 
 
 def choose_columns(bandit: Bandit, count: int) -> list[int]:
@@ -38,7 +38,7 @@ def compile_blocks(bandit: Bandit) -> None:
 def _block(bandit: Bandit, count: int) -> list[int]:
     columns, arms = bandit._columns, bandit._arms
     state, places = bandit._state_of(columns), np.empty(count, dtype=np.int64)
-    choose = compiled.choose_many(bandit.policy.functions)
+    choose = compiled_choose_many(bandit.policy.functions)
     choose(state, bandit.step + 1, bandit._params, bandit._space, bandit._signed_seed, places)
     if not bandit._all_open:  # the state is then a copy
         arms.last_played[columns], arms.pending[columns] = state.last_played, state.pending

@@ -69,11 +69,11 @@ class DecisionMaking:
         The parameters are those of `choose`; `among` may also have columns.
         """
         step = self._next_step()
-        column, vector = self._choice(step, context, among)
+        column, vector = self._next_column(step, context, among)
         self._record_play(column, step, vector, context)
         return column
 
-    def _choice(
+    def _next_column(
         self, step: int, context: ContextValues | None, among: SomeArms | None
     ) -> tuple[int, np.ndarray | None]:
         """Return the column to play, and the vector of the context."""
@@ -81,8 +81,8 @@ class DecisionMaking:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         vector = None if self._contexts is None and context is None else self._encoded(context)
         if self._limits is None and among is None:
-            return self._pick(step, vector), vector
-        return self._pick_within(self._allowed(self._candidates(among)), step, vector), vector
+            return self._by_burn_in_or_policy(step, vector), vector
+        return self._by_share_or_policy(self._allowed(self._candidates(among)), step, vector), vector
 
     def check_context(self, context: ContextValues | None) -> None:
         """Raise an error unless a decision can have this context."""
@@ -173,25 +173,25 @@ class DecisionMaking:
         if self._tree is not None:
             self._tree.mark(self._tree_input(), column)
 
-    def _pick(self, step: int, vector: np.ndarray | None) -> int:
+    def _by_burn_in_or_policy(self, step: int, vector: np.ndarray | None) -> int:
         column = self._burn_in_column(self._columns) if self._in_burn_in else -1
         if column >= 0:
             return column
         self._in_burn_in = False
         if not self._all_open or self._models is not None or self._tree is not None:
-            return self._choose_among(self._columns, step, vector)
+            return self._by_policy(self._columns, step, vector)
         memory, shared, played, space = self._memory, self._shared, self._arms.played, self._space
         return int(
             self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed)
         )
 
-    def _pick_within(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+    def _by_share_or_policy(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
         """Return the column that is chosen among some, by its minimum share or else by the policy."""
         limits = self._limits
         place = -1 if limits is None else limits.reserved(columns, uniform(stream(self._seed), SHARE, step, 0))
         column = int(columns[place]) if place >= 0 else self._burn_in_column(columns)
         if column < 0:
-            column = self._choose_among(columns, step, vector)
+            column = self._by_policy(columns, step, vector)
         return column
 
     def _workspace(self, columns: np.ndarray, vector: np.ndarray | None) -> tuple[np.ndarray, Workspace]:
@@ -201,7 +201,7 @@ class DecisionMaking:
             space = Workspace(space.scratch, space.tree, space.table, self._features(vector, columns))
         return params, space
 
-    def _choose_among(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+    def _by_policy(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
         excluded = self._excluded(columns) if self._tree is not None else None
         if self._tree is not None and excluded is not None:
             return self._tree.choose(self._tree_input(), step, self._columns, excluded)

@@ -18,7 +18,7 @@ from dynabandit.policies.choice_probabilities import (
     with_exploration,
 )
 from dynabandit.policies.choose_arm import Workspace
-from dynabandit.simulation import compiled
+from dynabandit.simulation.compiled import compiled_count_choices, signed_seed
 from dynabandit.validation import integer
 
 NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
@@ -191,7 +191,7 @@ class Propensities(DecisionMaking):
             return self._shares_in_tree(columns, excluded, draws, between)
         counts = np.zeros(len(columns), dtype=np.int64)
         params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
-        count = compiled.count_choices(self._policy.functions)
+        count = compiled_count_choices(self._policy.functions)
         state = self._state_of(columns, copied=True)
         state.pending[:] *= count_pending
         if self._models is not None:
@@ -215,6 +215,6 @@ class Propensities(DecisionMaking):
         tree, given, chosen = self._tree.copy(), self._tree_input()._replace(shared=self._shared.copy()), []
         for draw in range(draws):
             between()
-            seed = compiled.signed_seed(seed_of_place(self._seed, -1 - draw))  # places of rankings have others
+            seed = signed_seed(seed_of_place(self._seed, -1 - draw))  # places of rankings have others
             chosen.append(tree.choose(given._replace(seed=seed), self._step + 1, self._columns, excluded))
         return np.asarray(np.bincount(np.searchsorted(columns, chosen), minlength=len(columns)) / draws)

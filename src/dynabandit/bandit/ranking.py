@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dynabandit.bandit.decision_making import ContextValues, SomeArms
 from dynabandit.bandit.propensities import Propensities
 from dynabandit.core.streams import seed_of_place
-from dynabandit.simulation import compiled
+from dynabandit.simulation.compiled import signed_seed
 from dynabandit.validation import integer
 
 
@@ -69,16 +69,16 @@ class Ranking(Propensities):
         """
         step = self._next_step()
         if count == 1:
-            return [self._choice(step, context, among)[0]]
+            return [self._next_column(step, context, among)[0]]
         count = integer("count", count, 1, len(self._arms))
-        first, vector = self._choice(step, context, among)
+        first, vector = self._next_column(step, context, among)
         ranking, left, other = [first], self._candidates(among), copy.copy(self)
         other._shared = self._shared.copy()  # in which a policy may note what it computed for the first choice
         while len(ranking) < count and len(left) > 1:
             left = left[left != ranking[-1]]
             other._seed = seed_of_place(self._seed, len(ranking))
-            other._signed_seed = compiled.signed_seed(other._seed)
-            ranking.append(other._pick_within(self._allowed(left), step, vector))
+            other._signed_seed = signed_seed(other._seed)
+            ranking.append(other._by_share_or_policy(self._allowed(left), step, vector))
         return ranking
 
     def place_propensities(

@@ -10,7 +10,7 @@ from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
 from dynabandit.policies import Policy, PolicyState, Reward
 from dynabandit.policies.pending_plays import UNKNOWN_STEP, end_play
-from dynabandit.simulation import compiled
+from dynabandit.simulation.compiled import compiled_learn_many
 from dynabandit.validation import RewardDomain, integer
 
 
@@ -189,7 +189,7 @@ class RewardLearning:
         for one in rewards if self._contexts is not None else ():
             self._forget_context(one[0], one[2])
         state = PolicyState(self._memory, self._shared, self._arms.last_played, self._arms.pending, self._models)
-        learn_many = compiled.learn_many(self._policy.functions)
+        learn_many = compiled_learn_many(self._policy.functions)
         arrived_at = np.full(len(columns), self._step)
         if self._models is not None:
             known = [self._known_step(one[0], one[2]) for one in rewards]

@@ -310,8 +310,8 @@ class LocalDecider:
         assert state.bandit is not None
         bandit, found, holdout = Bandit.from_json(state.bandit), read_public_id(state.id), state.holdout
         assert found is not None
-        held = None if holdout is None else Holdout(holdout.share, holdout.control)
-        local = LocalBandit(bandit, found, held, self.id, state.sequence, in_blocks=True)
+        settings = None if holdout is None else Holdout(holdout.share, holdout.control)
+        local = LocalBandit(bandit, found, settings, self.id, state.sequence, in_blocks=True)
         local.compile()  # here, and not at the first decision after a change of the policy
         new = self._folder / f"{self.id}.new"
         new.write_bytes(msgspec.json.encode(state))

@@ -30,7 +30,7 @@ from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.plugins import ENVIRONMENTS, POLICIES, class_or_name, reference_to
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.simulation import compile_policy, is_compiled
-from dynabandit.simulation.compiled import play
+from dynabandit.simulation.compiled import compiled_play
 
 Item = dict[str, Any]
 
@@ -101,7 +101,7 @@ def _deferred_interrupts() -> Iterator[Callable[[], None]]:
 
 def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Environment], coverage: bool) -> list[Item]:
     """List what has to be compiled: each algorithm once, whatever its parameters."""
-    algorithms = {play(policy.functions, arms): (policy, arms) for policy, arms in policies}
+    algorithms = {compiled_play(policy.functions, arms): (policy, arms) for policy, arms in policies}
     worlds = {environment.functions: environment for environment in environments}
     items = [
         {"policy": reference_to(POLICIES, type(policy)), "parameters": plain(policy.parameters), "arms": arms}

@@ -31,7 +31,7 @@ class _Bandit(Bandit):
     def scores(self, context: Context) -> list[float]:
         """Return the score of each open column in a context, as the next decision would compute it."""
         other = self.copy()
-        other._choose_among(other._columns, self._step + 1, other._encoded(context))
+        other._by_policy(other._columns, self._step + 1, other._encoded(context))
         return other._space.scratch[0].tolist()
 
 

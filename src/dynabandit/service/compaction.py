@@ -49,15 +49,15 @@ def compact(store: Store, before: float, now: float) -> list[Compacted]:
     return results
 
 
-def compact_bandit(store: Store, number: int, name: str, before: float, now: float) -> Compacted:
+def compact_bandit(store: Store, bandit_number: int, name: str, before: float, now: float) -> Compacted:
     """Verify the events before a time by a replay, make the state after them the start of the log, and remove them.
 
     If the process ends in between, the next compaction removes the rest.
     """
     try:
-        state = state_at_start(store, number)
+        state = state_at_start(store, bandit_number)
         first = state.sequence
-        for event in store.log(number, first):
+        for event in store.log(bandit_number, first):
             if event.wall >= before:
                 break
             state.apply(event)
@@ -77,7 +77,7 @@ def _learn_settling_age(store: Store, state: LoggedState) -> None:
     """Learn from the rewards that are about to be removed when rewards come."""
     window = state.settings.reward_window
     while window is not None and state.learner.rule == SETTLED:
-        found = reward_ages(store, state.number, state.settling.read_to, PAGE)
+        found = reward_ages(store, state.bandit_number, state.settling.read_to, PAGE)
         known = [one for one in found if one[0] <= state.sequence]
         state.settling.add(known, state.settings.default_reward, window)
         if not known or len(known) < len(found):
@@ -86,19 +86,21 @@ def _learn_settling_age(store: Store, state: LoggedState) -> None:
 
 def _save_start(store: Store, state: LoggedState, now: float) -> str | None:
     """Make a state the start of its log, unless a later policy has learned the rewards before it; return why not."""
-    number = state.number
-    store.begin({number: state.sequence})  # no policy can be changed meanwhile
-    changed = [event.sequence for event in store.log(number, state.sequence, (POLICY, SHADOW)) if learns(event.body)]
-    if changed or number not in store.alive([number]):
+    bandit_number = state.bandit_number
+    store.begin({bandit_number: state.sequence})  # no policy can be changed meanwhile
+    changed = [
+        event.sequence for event in store.log(bandit_number, state.sequence, (POLICY, SHADOW)) if learns(event.body)
+    ]
+    if changed or bandit_number not in store.alive([bandit_number]):
         store.commit(())
         if not changed:
             return "it was deleted"
         return f"the policy that was set by event {changed[-1]} learned these rewards; once it is as old, they can go"
     store.write(
         [
-            ("DELETE FROM events WHERE bandit = ? AND sequence = 0", (number,)),
+            ("DELETE FROM events WHERE bandit = ? AND sequence = 0", (bandit_number,)),
             *store.insert_statements([start_event(state, now)]),
-            ("DELETE FROM snapshots WHERE bandit = ? AND sequence < ?", (number, state.sequence)),
+            ("DELETE FROM snapshots WHERE bandit = ? AND sequence < ?", (bandit_number, state.sequence)),
         ]
     )
     store.commit(())
@@ -110,14 +112,14 @@ def _remove(store: Store, state: LoggedState) -> int:
 
     The last one stays: a process whose state is older finds it, and notices that the events before it are missing.
     """
-    number, last = state.number, state.sequence
+    bandit_number, last = state.bandit_number, state.sequence
     learned_to = state.bandit.step if state.learner.rule == AT_ONCE else state.learner.learned_to
-    count = ("SELECT count(*) FROM events WHERE bandit = ? AND sequence > 0 AND sequence <= ?", (number, last))
+    count = ("SELECT count(*) FROM events WHERE bandit = ? AND sequence > 0 AND sequence <= ?", (bandit_number, last))
     before = store.rows(*count)[0][0]
     after = 0
-    while (to := store.rows(NEXT_ROWS, (number, after, last - 1, REMOVED_ROWS))[0][0]) is not None:
-        remove = (number, after, to, LEARN, METRIC, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
-        store.write([(REMOVE, remove), (FORGET_KEYS, (number, after, to, HAS_FIELDS, HAS_COUNT))])
+    while (to := store.rows(NEXT_ROWS, (bandit_number, after, last - 1, REMOVED_ROWS))[0][0]) is not None:
+        remove = (bandit_number, after, to, LEARN, METRIC, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
+        store.write([(REMOVE, remove), (FORGET_KEYS, (bandit_number, after, to, HAS_FIELDS, HAS_COUNT))])
         after = to
     removed: int = before - store.rows(*count)[0][0]
     return removed

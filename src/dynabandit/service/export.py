@@ -61,27 +61,29 @@ def _while_wanted(items: Iterable[Item], is_wanted: IsWanted) -> Iterator[Item]:
         yield item
 
 
-def check_draws(store: Store, number: int, draws: int) -> None:
+def check_draws(store: Store, bandit_number: int, draws: int) -> None:
     """Raise an error if a bandit has too many arms for this many draws per decision."""
-    arms = len(store.arm_names(number))
+    arms = len(store.arm_names(bandit_number))
     if draws * arms > MAX_DRAWS:
         raise InvalidValueError(f"draws must be at most {MAX_DRAWS // arms} with {arms} arms, got {draws}")
 
 
-def page_of_events(store: Store, number: int, after: int, limit: int, kinds: Sequence[str] = ()) -> list[Event]:
+def page_of_events(store: Store, bandit_number: int, after: int, limit: int, kinds: Sequence[str] = ()) -> list[Event]:
     """Return a page of the events after a sequence number."""
-    names, ids = store.arm_names(number), store.decision_ids()
-    return [api_event(event, names, ids) for event in store.events(number, after, limit, kinds)]
+    names, ids = store.arm_names(bandit_number), store.decision_ids()
+    return [api_event(event, names, ids) for event in store.events(bandit_number, after, limit, kinds)]
 
 
-def event_lines(store: Store, number: int, after: int, kinds: Sequence[str] = ()) -> Iterator[bytes]:
+def event_lines(store: Store, bandit_number: int, after: int, kinds: Sequence[str] = ()) -> Iterator[bytes]:
     """Return the events after a sequence number as NDJSON."""
-    while page := page_of_events(store, number, after, PIECE_ROWS, kinds):
+    while page := page_of_events(store, bandit_number, after, PIECE_ROWS, kinds):
         yield msgspec.json.Encoder().encode_lines(page)
         after = page[-1].sequence
 
 
-def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambda: True) -> Iterator[list[Exported]]:
+def decisions(
+    store: Store, bandit_number: int, draws: int, is_wanted: IsWanted = lambda: True
+) -> Iterator[list[Exported]]:
     """Replay a log and return its decisions in pieces; a piece may be empty, because each takes a limited time.
 
     When `is_wanted` returns false the replay ends with `StreamInterruptedError`.
@@ -89,10 +91,10 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
     The propensity of a decision is the recorded one. Without one, in logs of earlier releases, for local decisions and
     where it is not known exactly, it is found by `_propensity`.
     """
-    state = state_at_start(store, number, InterruptibleLog(store, is_wanted))
+    state = state_at_start(store, bandit_number, InterruptibleLog(store, is_wanted))
     local, piece = LocalReplay(store, state), list[Replayed]()
     until = time.monotonic() + PIECE_SECONDS
-    for row in _while_wanted(store.log(number, state.sequence), is_wanted):
+    for row in _while_wanted(store.log(bandit_number, state.sequence), is_wanted):
         if row.kind == DECISION:
             arm, bandit = state.bandit.names[row.arm or 0], local.bandit(state, row)
             propensity = _propensity(bandit or state.bandit, state, row, draws) if row.value is None else row.value
@@ -103,9 +105,9 @@ def decisions(store: Store, number: int, draws: int, is_wanted: IsWanted = lambd
         state.apply(row)
         local.keep(state)
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:
-            yield _with_rewards(store, number, state.bandit.names, piece)
+            yield _with_rewards(store, bandit_number, state.bandit.names, piece)
             piece, until = [], time.monotonic() + PIECE_SECONDS
-    yield _with_rewards(store, number, state.bandit.names, piece)
+    yield _with_rewards(store, bandit_number, state.bandit.names, piece)
 
 
 def _propensity(bandit: Bandit, state: LoggedState, row: EventRow, draws: int) -> float:
@@ -128,19 +130,19 @@ def _propensity(bandit: Bandit, state: LoggedState, row: EventRow, draws: int) -
     return found if holdout is None else holdout.marginal(found, column, bandit, among)
 
 
-def _with_rewards(store: Store, number: int, names: Sequence[str], piece: list[Replayed]) -> list[Exported]:
+def _with_rewards(store: Store, bandit_number: int, names: Sequence[str], piece: list[Replayed]) -> list[Exported]:
     """Join decisions with their rewards."""
     if not piece:
         return []
     ids = store.decision_ids()
-    outcomes = store.outcomes(number, piece[0].row.step or 0, piece[-1].row.step or 0)
+    outcomes = store.outcomes(bandit_number, piece[0].row.step or 0, piece[-1].row.step or 0)
     found = []
     for row, arm, propensity, replayed in piece:
         step, details = row.step or 0, read_details(row.body)
         kind, value, rewarded = outcomes.get(step, (None, None, row.arm))
         one = Exported(
             step=step,
-            decision=ids.make(number, step),
+            decision=ids.make(bandit_number, step),
             arm=arm,
             propensity=propensity,
             reward=value,
@@ -162,15 +164,15 @@ def _with_rewards(store: Store, number: int, names: Sequence[str], piece: list[R
     return found
 
 
-def decision_lines(store: Store, number: int, draws: int, is_wanted: IsWanted = lambda: True) -> Iterator[bytes]:
+def decision_lines(store: Store, bandit_number: int, draws: int, is_wanted: IsWanted = lambda: True) -> Iterator[bytes]:
     """Return the decisions as NDJSON."""
-    for piece in decisions(store, number, draws, is_wanted):
+    for piece in decisions(store, bandit_number, draws, is_wanted):
         yield msgspec.json.Encoder().encode_lines(piece)
 
 
-def declared_features(store: Store, number: int) -> dict[str, Any] | None:
+def declared_features(store: Store, bandit_number: int) -> dict[str, Any] | None:
     """Return the features that a bandit was created with."""
-    [created] = store.events(number, 0, 1, (CREATE,))
+    [created] = store.events(bandit_number, 0, 1, (CREATE,))
     features: dict[str, Any] | None = json.loads(created.body or "{}").get("features")
     return features
 
@@ -180,7 +182,7 @@ def has_parquet() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-def parquet_pieces(store: Store, number: int, draws: int, is_wanted: IsWanted = lambda: True) -> Iterator[bytes]:
+def parquet_pieces(store: Store, bandit_number: int, draws: int, is_wanted: IsWanted = lambda: True) -> Iterator[bytes]:
     """Return the decisions as the pieces of a Parquet file.
 
     A context is a text in JSON. The metadata of the file declare the features, as the bandit does, for `offline.read`.
@@ -194,11 +196,11 @@ def parquet_pieces(store: Store, number: int, draws: int, is_wanted: IsWanted = 
         "replayed": pa.bool_(), "context": pa.string(), "unit": pa.string(), "holdout": pa.bool_(),
         "ranking": pa.list_(pa.string()), "taken": pa.string(), "position": pa.int64(), "taken_reward": pa.float64(),
     }  # fmt: skip
-    declared = declared_features(store, number)
+    declared = declared_features(store, bandit_number)
     schema = pa.schema(list(kinds.items()), metadata=declared and {PARQUET_KEY: json.dumps(declared)})
     target = io.BytesIO()
     with pq.ParquetWriter(target, schema) as writer:
-        for piece in decisions(store, number, draws, is_wanted):
+        for piece in decisions(store, bandit_number, draws, is_wanted):
             if piece:
                 columns = {field: [getattr(one, field) for one in piece] for field in kinds}
                 columns["context"] = [None if one is None else json.dumps(one) for one in columns["context"]]
@@ -211,10 +213,10 @@ def read_decisions(
     store: Store, name: str, draws: int = DEFAULT_DRAWS
 ) -> tuple[dict[str, list[Any]], dict[str, Any] | None]:
     """Return the decisions of a bandit as columns in memory, and its declared features."""
-    number = store.find_log(name, None)
-    rows = [row for piece in decisions(store, number, draws) for row in piece]
+    bandit_number = store.find_log(name, None)
+    rows = [row for piece in decisions(store, bandit_number, draws) for row in piece]
     found = {field: [getattr(row, field) for row in rows] for field in Exported.__struct_fields__}
-    return found, declared_features(store, number)
+    return found, declared_features(store, bandit_number)
 
 
 def _take(target: io.BytesIO) -> bytes:

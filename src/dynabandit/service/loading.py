@@ -43,86 +43,91 @@ class Loader:
     def __bool__(self) -> bool:
         return bool(self._wanted or self._others)
 
-    def is_loading(self, number: int) -> bool:
+    def is_loading(self, bandit_number: int) -> bool:
         """Whether a bandit is being loaded or is about to be."""
-        return number in self._wanted or number in self._others
+        return bandit_number in self._wanted or bandit_number in self._others
 
-    def add(self, numbers: Iterable[int], wanted: bool = True) -> None:
+    def add(self, bandit_numbers: Iterable[int], wanted: bool = True) -> None:
         """Load bandits, or bring those in memory up to date; `wanted` if a request waits for them."""
-        for number in numbers:
+        for bandit_number in bandit_numbers:
             if wanted:
-                self._others.pop(number, None)
-                self._wanted[number] = None
-            elif number not in self._wanted:
-                self._others[number] = None
+                self._others.pop(bandit_number, None)
+                self._wanted[bandit_number] = None
+            elif bandit_number not in self._wanted:
+                self._others[bandit_number] = None
 
     def build_trees(self, state: LoggedState) -> None:
         """Let another thread build what the next decision needs after a change of many arms; requests wait for it."""
         if any(bandit.unbuilt_arms >= LARGE_TREE for bandit in state.bandits):
-            self._wanted[state.number] = None
-            self._building[state.number] = self._thread.submit(_build_trees, state)
+            self._wanted[state.bandit_number] = None
+            self._building[state.bandit_number] = self._thread.submit(_build_trees, state)
             self._compiled |= {code_of(bandit) for bandit in state.bandits}  # they have decided before
 
-    def remove(self, number: int) -> None:
+    def remove(self, bandit_number: int) -> None:
         """Stop loading a bandit."""
         for where in (self._wanted, self._others, self._started, self._reading, self._building):
-            where.pop(number, None)
+            where.pop(bandit_number, None)
 
     def step(self) -> tuple[int, int] | None:
         """Load for a moment; return a bandit that is now up to date or cannot be loaded, and how many events it took.
 
         A bandit whose log is damaged is kept in `UnitOfWork.damaged`. An error of the store loses no progress.
         """
-        work, number = self._work, next(iter(self._wanted or self._others))
+        work, bandit_number = self._work, next(iter(self._wanted or self._others))
         until = self._timer() + STEP_SECONDS
         try:
-            if number not in self._started:
-                if number in self._building and not _is_done(self._building[number]):
+            if bandit_number not in self._started:
+                if bandit_number in self._building and not _is_done(self._building[bandit_number]):
                     return None
-                built = self._building.pop(number, None)
+                built = self._building.pop(bandit_number, None)
                 if built is not None and (problem := built.exception()) is not None:  # the next decision tries again
-                    log.error("building a tree failed", bandit=number, exc_info=problem)
-                state = self._latest(number)
+                    log.error("building a tree failed", bandit=bandit_number, exc_info=problem)
+                state = self._latest(bandit_number)
                 if state is None:
                     return None
-                self._started[number] = CatchUp(work, state)
-            loading = self._started[number]
+                self._started[bandit_number] = CatchUp(work, state)
+            loading = self._started[bandit_number]
             if not loading.run(lambda: self._timer() < until):
                 return None
             self._compile(loading.state)
         except StoreError:
-            line = self._wanted if number in self._wanted else self._others
-            line[number] = line.pop(number)  # others may be readable
+            line = self._wanted if bandit_number in self._wanted else self._others
+            line[bandit_number] = line.pop(bandit_number)  # others may be readable
             raise
         except Exception as error:
-            work.states.pop(number, None)
-            if number in self._started and work.was_compacted(self._started.pop(number).state):
+            work.states.pop(bandit_number, None)
+            if bandit_number in self._started and work.was_compacted(self._started.pop(bandit_number).state):
                 return None  # it is loaded again, from the start of the log
             if not isinstance(error, ReplayMismatchError):
-                log.exception("loading failed", bandit=number)
-                error = ReplayMismatchError(work.store.name_of(number), 0, f"it cannot be loaded: {error!r:.200}")
-            work.damaged[number] = error
-            self.remove(number)
-            return number, 0
-        work.states[number] = loading.state
-        self.remove(number)
-        return number, loading.applied
+                log.exception("loading failed", bandit=bandit_number)
+                error = ReplayMismatchError(
+                    work.store.name_of(bandit_number), 0, f"it cannot be loaded: {error!r:.200}"
+                )
+            work.damaged[bandit_number] = error
+            self.remove(bandit_number)
+            return bandit_number, 0
+        work.states[bandit_number] = loading.state
+        self.remove(bandit_number)
+        return bandit_number, loading.applied
 
-    def _latest(self, number: int) -> LoggedState | None:
+    def _latest(self, bandit_number: int) -> LoggedState | None:
         """Return the latest state of a bandit, or None while a large snapshot of it is read in another thread."""
-        if number not in self._reading:
-            snapshot = self._work.latest_snapshot(number)
+        if bandit_number not in self._reading:
+            snapshot = self._work.latest_snapshot(bandit_number)
             if snapshot is None or len(snapshot.body or "") < LARGE_SNAPSHOT:
-                return self._work.latest(number)
-            self._reading[number] = snapshot, self._thread.submit(_read, number, snapshot, self._work.store)
-        snapshot, reading = self._reading[number]
+                return self._work.latest(bandit_number)
+            self._reading[bandit_number] = (
+                snapshot,
+                self._thread.submit(_read, bandit_number, snapshot, self._work.store),
+            )
+        snapshot, reading = self._reading[bandit_number]
         if not _is_done(reading):
             return None
-        del self._reading[number]
+        del self._reading[bandit_number]
         state = reading.result()
         if state is not None:
             self._compiled |= {code_of(bandit) for bandit in state.bandits}
-        return self._work.checked(number, snapshot, state)
+        return self._work.checked(bandit_number, snapshot, state)
 
     def stop(self) -> None:
         """End the thread."""
@@ -136,9 +141,9 @@ class Loader:
                 self._compiled.add(code_of(bandit))
 
 
-def _read(number: int, snapshot: Snapshot, log: Store) -> LoggedState | None:
+def _read(bandit_number: int, snapshot: Snapshot, log: Store) -> LoggedState | None:
     """Return the state of a large snapshot, ready for decisions, or None if it is damaged."""
-    state = read_snapshot(number, snapshot, log)
+    state = read_snapshot(bandit_number, snapshot, log)
     for bandit in () if state is None else state.bandits:
         bandit.compile()
         bandit.build_tree()

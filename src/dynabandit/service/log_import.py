@@ -12,7 +12,7 @@ from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.decision_details import Context, DecisionDetails
+from dynabandit.service.domain.decision_details import ContextValues, DecisionDetails
 from dynabandit.service.domain.events import REWARD
 from dynabandit.service.domain.names import clean_name, public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
@@ -31,7 +31,7 @@ class ImportedRow(NamedTuple):
     reward: float
     propensity: float | None
     time: float | None
-    context: Context | None
+    context: ContextValues | None
 
 
 class Imported(NamedTuple):
@@ -59,18 +59,18 @@ def import_log(
     work = UnitOfWork(store, Clock())
     work.clock.advance_to(store.latest_time())
     state = _find_or_create(work, name, asked, source, log.rows)
-    number, earlier = state.number, state.bandit.step
+    bandit_number, earlier = state.bandit_number, state.bandit.step
     rows = itertools.islice(_rows(log), earlier, None)
     done = earlier
     while batch := list(itertools.islice(rows, ROWS_PER_COMMIT)):
         work.clock.now()
-        _add(work, number, done, batch)
+        _add(work, bandit_number, done, batch)
         done += len(batch)
         if done % ROWS_PER_SNAPSHOT < len(batch) or done == log.rows:
-            store.save_snapshot(number, work.snapshot(number))
+            store.save_snapshot(bandit_number, work.snapshot(bandit_number))
         progress(done, log.rows)
     store.save_time(work.clock.now())
-    return Imported(public_id(number), state.bandit.policy.name, log.rows, earlier)
+    return Imported(public_id(bandit_number), state.bandit.policy.name, log.rows, earlier)
 
 
 def source_of(path: Path, options: dict[str, Any]) -> str:
@@ -83,15 +83,15 @@ def source_of(path: Path, options: dict[str, Any]) -> str:
 
 
 def _find_or_create(work: UnitOfWork, name: str, asked: api_types.Create, source: str, rows: int) -> LoggedState:
-    number = work.find(name)
-    if number is None:
+    bandit_number = work.find(name)
+    if bandit_number is None:
         name = clean_name(name)
         new = changes.prepare(name, asked, {"imported": rows, "imported_from": source})
         state, _ = changes.create(work, name, asked, new)
         work.store.commit(*work.batch())
         work.clear()
         return state
-    [first] = work.store.events(number, 0, 1)
+    [first] = work.store.events(bandit_number, 0, 1)
     if json.loads(first.body or "{}").get("imported_from") != source:
         raise ConflictError(
             f"bandit {name!r} is there already, and was not imported from this file with these options: "
@@ -102,21 +102,23 @@ def _find_or_create(work: UnitOfWork, name: str, asked: api_types.Create, source
 
 def _rows(log: Log) -> Iterator[ImportedRow]:
     for parsed in log.parsed():
-        contexts: list[Context | None] = list(parsed.contexts) if log.features is not None else [None] * len(parsed.arm)
+        contexts: list[ContextValues | None] = (
+            list(parsed.contexts) if log.features is not None else [None] * len(parsed.arm)
+        )
         columns = (
             [None] * len(parsed.arm) if one is None else one.tolist() for one in (parsed.propensity, parsed.time)
         )
         yield from map(ImportedRow._make, zip(parsed.arm, parsed.reward.tolist(), *columns, contexts, strict=True))
 
 
-def _add(work: UnitOfWork, number: int, done: int, rows: list[ImportedRow]) -> None:
+def _add(work: UnitOfWork, bandit_number: int, done: int, rows: list[ImportedRow]) -> None:
     """Add rows in one commit, after `done` others."""
-    begun = work.store.begin({number: work.state(number).sequence})
+    begun = work.store.begin({bandit_number: work.state(bandit_number).sequence})
     if work.store.shared:
-        if number not in begun.events:
+        if bandit_number not in begun.events:
             raise WriteConflictError("the bandit was deleted meanwhile")
-        work.catch_up(number, begun.events[number], lambda: True)
-    state = work.state(number)
+        work.catch_up(bandit_number, begun.events[bandit_number], lambda: True)
+    state = work.state(bandit_number)
     if state.bandit.step != done:
         raise WriteConflictError("another process imports the same file")
     columns = {name: column for column, name in enumerate(state.bandit.names)}

@@ -20,7 +20,7 @@ MAX_PARKED = 1_000  # requests that wait until their bandits are loaded
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Request:
+class WriterRequest:
     """A function to run in the writer's thread, its result or error, and the future that gets one of them."""
 
     run: Callable[[UnitOfWork], Any]
@@ -28,7 +28,7 @@ class Request:
     bandits: Collection[int] = ()
     alone: bool = False
     events: int = 1
-    key: str | None = None
+    idempotency_key: str | None = None
     unit: str | None = None
     bandit_keys: Collection[tuple[int, str]] = ()
     started: float = 0.0
@@ -36,16 +36,16 @@ class Request:
     abandoned: bool = False
     result: Any = None
     error: Exception | None = None
-    used: set[int] = dataclasses.field(default_factory=set)  # the bandits of `name` and `bandits`, when it was run last
-    missing: set[int] = dataclasses.field(default_factory=set)  # those of `used` that must be loaded first
+    bandits_needed: set[int] = dataclasses.field(default_factory=set)  # those of `name` and `bandits`
+    to_load: set[int] = dataclasses.field(default_factory=set)  # those that must be loaded first
 
 
-HEARTBEAT = Request(lambda work: None)  # wakes the writer's thread
+HEARTBEAT = WriterRequest(lambda work: None)  # wakes the writer's thread
 
 
-def commits(batch: Iterable[Request]) -> Iterator[list[Request]]:
+def commits(batch: Iterable[WriterRequest]) -> Iterator[list[WriterRequest]]:
     """Divide requests into those that share a commit, in their order."""
-    shared: list[Request] = []
+    shared: list[WriterRequest] = []
     bandits = 0
     for request in batch:
         bandits += max(1, len(request.bandits))
@@ -87,9 +87,9 @@ class RequestQueue:
         self._on_heartbeat = on_heartbeat
         self._heartbeat_seconds = min(HEARTBEAT_SECONDS, patience / 4, wake_seconds)
         self._heartbeat_waits = False
-        self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
-        self._waiting: dict[Request, None] = {}  # in order
-        self._parked: dict[Request, None] = {}  # in order
+        self._queue: queue.SimpleQueue[WriterRequest | None] = queue.SimpleQueue()
+        self._waiting: dict[WriterRequest, None] = {}  # in order
+        self._parked: dict[WriterRequest, None] = {}  # in order
         self._next_watch: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -111,7 +111,7 @@ class RequestQueue:
         bandits: Collection[int] = (),
         alone: bool = False,
         events: int = 1,
-        key: str | None = None,
+        idempotency_key: str | None = None,
         unit: str | None = None,
         bandit_keys: Collection[tuple[int, str]] = (),
         priority: bool = False,
@@ -119,14 +119,16 @@ class RequestQueue:
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
 
         `name` or `bandits` (numbers) are the bandits that it uses, and `events` is about how many events it adds. It
-        will look up the idempotency key `key`, the `unit`, and `bandit_keys`, other keys with their bandits. A function
+        will look up the `idempotency_key`, the `unit`, and `bandit_keys`, other keys with their bandits. A function
         that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and rewards
         are refused. After a conflict with another process the function runs again.
         """
         assert self.loop is not None
         self.admission.enter(events, priority)
         future = self.loop.create_future()
-        request = Request(run, name, bandits, alone, events, key, unit, bandit_keys, self._timer(), future)
+        request = WriterRequest(
+            run, name, bandits, alone, events, idempotency_key, unit, bandit_keys, self._timer(), future
+        )
         self._waiting[request] = None
         self._queue.put(request)
         return future
@@ -157,7 +159,7 @@ class RequestQueue:
             self._queue.put(HEARTBEAT)
         self._next_watch = self.loop.call_later(self._heartbeat_seconds, self._watch)
 
-    def _answer(self, request: Request, result: Any, error: Exception | None) -> None:
+    def _answer(self, request: WriterRequest, result: Any, error: Exception | None) -> None:
         self._parked.pop(request, None)
         if request in self._waiting:
             del self._waiting[request]
@@ -170,11 +172,11 @@ class RequestQueue:
         else:
             future.set_result(result)
 
-    def _answer_all(self, requests: list[Request]) -> None:
+    def _answer_all(self, requests: list[WriterRequest]) -> None:
         for request in requests:
             self._answer(request, request.result, request.error)
 
-    def _park_all(self, requests: list[Request]) -> None:
+    def _park_all(self, requests: list[WriterRequest]) -> None:
         for request in requests:
             if request not in self._waiting:
                 continue
@@ -187,12 +189,12 @@ class RequestQueue:
 
     # In the writer's thread
 
-    def take(self, most: int, wait: bool) -> tuple[list[Request], bool]:
+    def take(self, most: int, wait: bool) -> tuple[list[WriterRequest], bool]:
         """Return the requests that are there, up to a limit, and whether the thread is to end.
 
         If it is to wait, it waits for a request or a heartbeat.
         """
-        batch: list[Request] = []
+        batch: list[WriterRequest] = []
         with contextlib.suppress(queue.Empty):
             request = self._queue.get(block=wait)
             while True:
@@ -208,15 +210,15 @@ class RequestQueue:
                 request = self._queue.get_nowait()
         return batch, False
 
-    def answer(self, requests: list[Request]) -> None:
+    def answer(self, requests: list[WriterRequest]) -> None:
         """Pass results and errors to those who wait for them."""
         self._call(self._answer_all, requests)
 
-    def park(self, requests: list[Request]) -> None:
+    def park(self, requests: list[WriterRequest]) -> None:
         """Note that requests wait until their bandits are loaded."""
         self._call(self._park_all, requests)
 
-    def _call(self, function: Callable[[list[Request]], None], requests: list[Request]) -> None:
+    def _call(self, function: Callable[[list[WriterRequest]], None], requests: list[WriterRequest]) -> None:
         if requests and self.loop is not None:
             with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody waits for the answers
                 self.loop.call_soon_threadsafe(function, requests)

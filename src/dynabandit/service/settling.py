@@ -5,7 +5,7 @@ import itertools
 
 from dynabandit.service.domain.rewards import SETTLE_PAGE, settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.request_queue import Request
+from dynabandit.service.request_queue import WriterRequest
 
 SETTLED_BANDITS = 32  # per commit
 
@@ -23,9 +23,11 @@ class Settler:
     def find(self) -> None:
         """Find the bandits in memory with a decision that may be due."""
         now = self._work.clock.now()
-        self._due.update((number, None) for number, state in self._work.states.items() if now > state.due_at)
+        self._due.update(
+            (bandit_number, None) for bandit_number, state in self._work.states.items() if now > state.due_at
+        )
 
-    def requests(self, events: int) -> list[Request]:
+    def requests(self, events: int) -> list[WriterRequest]:
         """Return requests for one commit, to be made after requests with so many events were served.
 
         They settle more decisions than that: settling keeps up with any rate of decisions, and the next requests wait
@@ -33,12 +35,14 @@ class Settler:
         """
         turn = list(itertools.islice(self._due, SETTLED_BANDITS))
         page = (SETTLE_PAGE + 3 * events // 2) // len(turn)
-        return [Request(functools.partial(settle_due, number=one, page=page), bandits=(one,)) for one in turn]
+        return [
+            WriterRequest(functools.partial(settle_due, bandit_number=one, page=page), bandits=(one,)) for one in turn
+        ]
 
-    def finish(self, requests: list[Request]) -> None:
+    def finish(self, requests: list[WriterRequest]) -> None:
         """Note that the requests were made: bandits with more decisions that may be due get another turn."""
         for request in requests:
-            (number,) = request.bandits
-            del self._due[number]
+            (bandit_number,) = request.bandits
+            del self._due[bandit_number]
             if request.result:
-                self._due[number] = None
+                self._due[bandit_number] = None

@@ -27,49 +27,49 @@ class SnapshotSaver:
         self._wanted: set[int] = set()  # bandits of which another snapshot was asked for while one is encoded
         self._thread = ThreadPoolExecutor(1, "dynabandit-encode")
 
-    def save_if_due(self, number: int) -> None:
+    def save_if_due(self, bandit_number: int) -> None:
         """Save a snapshot of a bandit if it has many events since its latest one."""
-        state = self._work.states.get(number)
-        if state is None or state.deleted or number in self._encoding:
+        state = self._work.states.get(bandit_number)
+        if state is None or state.deleted or bandit_number in self._encoding:
             return
-        saved = self._saved_at.setdefault(number, state.sequence - state.sequence % SNAPSHOT_EVERY)
+        saved = self._saved_at.setdefault(bandit_number, state.sequence - state.sequence % SNAPSHOT_EVERY)
         if state.sequence - saved >= SNAPSHOT_EVERY:
-            self.save(number)
+            self.save(bandit_number)
 
-    def save(self, number: int) -> None:
+    def save(self, bandit_number: int) -> None:
         """Save a snapshot of a bandit, now or when its large state is encoded."""
-        state = self._work.states.get(number)
+        state = self._work.states.get(bandit_number)
         if state is None or len(state.bandit.names) < MANY_ARMS:
-            self._save(number, functools.partial(self._work.snapshot, number))
-        elif number in self._encoding:
-            self._wanted.add(number)
+            self._save(bandit_number, functools.partial(self._work.snapshot, bandit_number))
+        elif bandit_number in self._encoding:
+            self._wanted.add(bandit_number)
         else:
-            self._encoding[number] = self._thread.submit(snapshot_of, state.copy())
+            self._encoding[bandit_number] = self._thread.submit(snapshot_of, state.copy())
 
     def save_encoded(self) -> None:
         """Save the large snapshots that are encoded now, unless their bandits are gone; begin those wanted since."""
-        for number in [number for number, snapshot in self._encoding.items() if snapshot.done()]:
-            encoded, is_wanted = self._encoding.pop(number), number in self._wanted
-            self._wanted.discard(number)
-            if number in self._work.states:
-                self._save(number, encoded.result)
-            if is_wanted and number in self._work.states:
-                self.save(number)
+        for bandit_number in [bandit_number for bandit_number, snapshot in self._encoding.items() if snapshot.done()]:
+            encoded, is_wanted = self._encoding.pop(bandit_number), bandit_number in self._wanted
+            self._wanted.discard(bandit_number)
+            if bandit_number in self._work.states:
+                self._save(bandit_number, encoded.result)
+            if is_wanted and bandit_number in self._work.states:
+                self.save(bandit_number)
 
     def save_all(self) -> None:
         """Save a snapshot of every state that changed since its latest one, and end the thread."""
         self._thread.shutdown()
         self._wanted.clear()  # they are saved here
         self.save_encoded()
-        for number, state in list(self._work.states.items()):
-            if not state.deleted and state.sequence > self._saved_at.get(number, 0):
-                self._save(number, functools.partial(self._work.snapshot, number))
+        for bandit_number, state in list(self._work.states.items()):
+            if not state.deleted and state.sequence > self._saved_at.get(bandit_number, 0):
+                self._save(bandit_number, functools.partial(self._work.snapshot, bandit_number))
 
-    def _save(self, number: int, make: Callable[[], Snapshot]) -> None:
+    def _save(self, bandit_number: int, make: Callable[[], Snapshot]) -> None:
         try:
             snapshot = make()
-            self._work.store.save_snapshot(number, snapshot)
-            self._saved_at[number] = snapshot.sequence
+            self._work.store.save_snapshot(bandit_number, snapshot)
+            self._saved_at[bandit_number] = snapshot.sequence
         except Exception as error:  # the requests of this batch are committed, and must be answered
             log.warning("snapshot failed", problem=str(error))
             self._on_failure()

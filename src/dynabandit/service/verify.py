@@ -38,18 +38,18 @@ def verify(store: Store) -> list[Verification]:
     return results
 
 
-def verify_bandit(store: Store, number: int, name: str) -> Verification:
+def verify_bandit(store: Store, bandit_number: int, name: str) -> Verification:
     """Replay one log: every decision by the current rules and every snapshot of them must come out again.
 
     Decisions by earlier rules are taken from the log, and their rewards must belong to them.
     """
-    state, saved, compared = LoggedState(number, store), store.snapshot_hashes(number), 0
+    state, saved, compared = LoggedState(bandit_number, store), store.snapshot_hashes(bandit_number), 0
     problem, start, local = None, 0, None
     try:
-        state = state_at_start(store, number)
+        state = state_at_start(store, bandit_number)
         start = state.sequence
         local = LocalReplay(store, state)
-        for event in store.log(number, start):
+        for event in store.log(bandit_number, start):
             local.check(state, event)
             state.apply(event)
             local.keep(state)
@@ -70,5 +70,5 @@ def verify_bandit(store: Store, number: int, name: str) -> Verification:
     made_by = {EARLIER_RELEASES[rules - 1]: count for rules, count in state.taken.items()}
     made, taken = (0, 0) if local is None else (local.made, local.taken)
     imported = max(0, min(steps, state.settings.imported))
-    identity, found = public_id(number), (made_by, compared, state_hash, problem, made, taken, imported)
+    identity, found = public_id(bandit_number), (made_by, compared, state_hash, problem, made, taken, imported)
     return Verification(name, identity, start, state.sequence, steps, *found)

@@ -109,7 +109,7 @@ class AlertSender:
     def _save(self, alert: SentAlert) -> None:
         """Note that an alert was accepted; if that fails, it is sent again."""
         assert self._loop is not None
-        writing = self._service.write([save_position(alert.number, alert.message.sequence)])
+        writing = self._service.write([save_position(alert.bandit_number, alert.message.sequence)])
         try:
             asyncio.run_coroutine_threadsafe(writing, self._loop).result(timeout=TIMEOUT)
         except Exception as error:

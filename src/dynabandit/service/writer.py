@@ -24,7 +24,7 @@ from dynabandit.service.errors import (
 )
 from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.metrics import Metrics
-from dynabandit.service.request_queue import Request, RequestQueue, commits
+from dynabandit.service.request_queue import RequestQueue, WriterRequest, commits
 from dynabandit.service.settling import Settler
 from dynabandit.service.snapshots import SnapshotSaver
 from dynabandit.service.stores.erasing import Eraser
@@ -74,8 +74,8 @@ class Writer:
         self._loader = Loader(work, timer)
         self._eraser = Eraser(work.store)
         self._settler = Settler(work)
-        self._parked: list[Request] = []  # wait until their bandits are loaded
-        self._next_background = 0.0
+        self._parked: list[WriterRequest] = []  # wait until their bandits are loaded
+        self._next_work_between = 0.0
         self.is_prepared = False  # before, the tables may be those of an earlier release
         self.alert_raised = threading.Event()  # since the webhook has looked for alerts
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
@@ -101,36 +101,36 @@ class Writer:
         is_last = False
         while not is_last:
             is_idle = not self._loader and not self._eraser
-            next_turn = min(self._next_maintenance, math.inf if is_idle else self._next_background)
+            next_turn = min(self._next_maintenance, math.inf if is_idle else self._next_work_between)
             batch, is_last = self.requests.take(MAX_REQUESTS, wait=not self._settler and self._timer() < next_turn)
             self._serve(batch)
             if self._timer() >= self._next_maintenance and not is_last:
                 self._maintain()
             if self._settler and not is_last:
                 self._settle(events=sum(request.events for request in batch))
-            if self._timer() >= self._next_background and not is_last:
-                self._work_in_background()
+            if self._timer() >= self._next_work_between and not is_last:
+                self._work_between_commits()
         self._shutdown()
 
-    def _serve(self, batch: list[Request]) -> None:
+    def _serve(self, batch: list[WriterRequest]) -> None:
         """Run requests, commit them and answer those that need not wait for a bandit to be loaded."""
         for requests in commits(batch):
-            self._commit(requests)
-            self.requests.answer([request for request in requests if not request.missing])
+            self._run_and_commit(requests)
+            self.requests.answer([request for request in requests if not request.to_load])
 
-    def _commit(self, requests: list[Request]) -> None:
+    def _run_and_commit(self, requests: list[WriterRequest]) -> None:
         """Run requests and commit them together; then each has its result or its error, or is parked."""
         error: Exception = AssertionError("there is at least one attempt")
         for _ in range(ATTEMPTS):
             try:
-                self._try_to_commit([request for request in requests if not request.missing])
+                self._try_to_run_and_commit([request for request in requests if not request.to_load])
                 return
             except WriteConflictError as conflict:
                 self._discard()
                 error = StoreError(str(conflict))
                 continue
             except StoreError as failure:
-                dropped = self._work.used & self._work.states.keys()
+                dropped = self._work.touched & self._work.states.keys()
                 self._discard()
                 self._loader.add(dropped, wanted=False)  # their windows end although nobody may use them again
                 self._count_failure(failure, len(requests))
@@ -139,13 +139,13 @@ class Writer:
                 self._discard()
                 if len(requests) > 1:  # find the one that failed, and commit the others
                     for request in requests:
-                        self._commit([request])
+                        self._run_and_commit([request])
                     return
                 log.exception("call failed")
                 error = failure
             break
         for request in requests:
-            if not request.missing:
+            if not request.to_load:
                 request.result, request.error = None, error
 
     def _count_failure(self, failure: StoreError, calls: int) -> None:
@@ -154,7 +154,7 @@ class Writer:
         self.requests.failures += 1
         log.error("store failed", problem=str(failure), calls=calls)
 
-    def _try_to_commit(self, requests: list[Request]) -> None:
+    def _try_to_run_and_commit(self, requests: list[WriterRequest]) -> None:
         work = self._work
         self._prepare()
         requests = self._park(requests)
@@ -164,15 +164,15 @@ class Writer:
             try:
                 request.result, request.error = request.run(work), None
             except (DomainError, ReplayMismatchError) as error:
-                if isinstance(error, ReplayMismatchError) and request.used & work.states.keys():
+                if isinstance(error, ReplayMismatchError) and request.bandits_needed & work.states.keys():
                     raise  # a state in memory may be changed in part: it is loaded again
                 request.result, request.error = None, error
         raise_alerts(work)
         events = work.events
         new_policy = {event.bandit for event in events if event.kind in (POLICY, SHADOW)}
         if self._store.shared:  # in the same transaction: other processes need not learn all rewards again
-            for number in new_policy:
-                self._store.save_snapshot(number, work.snapshot(number))
+            for bandit_number in new_policy:
+                self._store.save_snapshot(bandit_number, work.snapshot(bandit_number))
         if events or work.created or work.deleted or work.erased or work.erasing:
             started = time.perf_counter()
             self._write(len(requests))
@@ -198,40 +198,40 @@ class Writer:
                     raise
                 self._count_failure(failure, calls)
 
-    def _park(self, requests: list[Request]) -> list[Request]:
+    def _park(self, requests: list[WriterRequest]) -> list[WriterRequest]:
         """Return the requests whose bandits are loaded; the others wait until these are."""
         work, loader = self._work, self._loader
         for request in requests:
-            request.used = set(request.bandits)
-            if request.name is not None and (number := work.find(request.name)) is not None:
-                request.used.add(number)
-        used = {number for request in requests for number in request.used}
-        behind = {number for number in used if number not in work.states or loader.is_loading(number)}
+            request.bandits_needed = set(request.bandits)
+            if request.name is not None and (bandit_number := work.find(request.name)) is not None:
+                request.bandits_needed.add(bandit_number)
+        needed = {bandit for request in requests for bandit in request.bandits_needed}
+        behind = {one for one in needed if one not in work.states or loader.is_loading(one)}
         if not behind:
             return requests
         absent = behind - work.states.keys()
         existing = self._store.alive(absent)
-        work.missing = absent - existing
-        if work.forget(work.missing):
+        work.nonexistent = absent - existing
+        if work.forget(work.nonexistent):
             return self._park(requests)  # another process may have used the name again
         behind = (behind - absent) | (existing - work.damaged.keys())
         for request in requests:  # in the order in which they came
-            request.missing = request.used & behind
-            loader.add(request.missing)
-        parked = [one for one in requests if one.missing and one.future is not None]  # maintenance comes back anyway
+            request.to_load = request.bandits_needed & behind
+            loader.add(request.to_load)
+        parked = [one for one in requests if one.to_load and one.future is not None]  # maintenance comes back anyway
         self._parked = [one for one in self._parked if not one.abandoned] + parked
         self.requests.park(parked)
         if parked:
             work.clock.stop()
-        return [request for request in requests if not request.missing]
+        return [request for request in requests if not request.to_load]
 
     def _after_commit(self, new_policy: set[int]) -> None:
         """Count the events of the batch, forget deleted bandits and save snapshots that are due."""
         work, by_bandit = self._work, dict[int, list[EventRow]]()
         for event in work.events:
             by_bandit.setdefault(event.bandit, []).append(event)
-        for number, events in by_bandit.items():
-            state = work.states[number]
+        for bandit_number, events in by_bandit.items():
+            state = work.states[bandit_number]
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
             self._metrics.lifts.note(state.settings.name, state.monitoring.lift)
             if self._metrics.count_alerts(state.settings.name, events):
@@ -239,21 +239,21 @@ class Writer:
             if state.shadow is not None:
                 self._metrics.count_shadow(state.settings.name, events)
         self._eraser.add(work.erasing)
-        for number in (*work.deleted, *work.erased, *work.erasing):
-            self._loader.remove(number)
-            if (gone := work.states.pop(number, None)) is not None:
+        for bandit_number in (*work.deleted, *work.erased, *work.erasing):
+            self._loader.remove(bandit_number)
+            if (gone := work.states.pop(bandit_number, None)) is not None:
                 self._metrics.remove_bandit(gone.settings.name)
         work.clear()
-        for number in by_bandit:
-            if number in new_policy and not self._store.shared:
-                self._snapshots.save(number)
-            self._snapshots.save_if_due(number)
-            if number in work.states:
-                self._loader.build_trees(work.states[number])
+        for bandit_number in by_bandit:
+            if bandit_number in new_policy and not self._store.shared:
+                self._snapshots.save(bandit_number)
+            self._snapshots.save_if_due(bandit_number)
+            if bandit_number in work.states:
+                self._loader.build_trees(work.states[bandit_number])
 
     def _resume_clock(self) -> None:
         """Let the clock continue after the store has worked, unless requests wait for a bandit to be loaded."""
-        if not any(self._loader.is_loading(number) for request in self._parked for number in request.missing):
+        if not any(self._loader.is_loading(bandit) for request in self._parked for bandit in request.to_load):
             self._work.clock.resume()
 
     def _prepare(self) -> None:
@@ -267,34 +267,35 @@ class Writer:
         if clock.is_behind:
             clock.advance_to(self._store.latest_time())
 
-    def _lock_bandits(self, requests: list[Request]) -> bool:
+    def _lock_bandits(self, requests: list[WriterRequest]) -> bool:
         """Keep other processes from writing to the bandits, and apply the events that they have written.
 
         Bandits that do not exist are not locked: a caller may send any number of them. If applying the events takes
         long, nothing is locked, the loader applies the rest, and this returns false.
         """
         work = self._work
-        numbers = {number for request in requests for number in request.used} - work.missing
-        loaded = numbers & work.states.keys()
-        named = {number for one in requests if one.name is not None and (number := work.find(one.name)) is not None}
-        keys = {(work.names[one.name], one.key) for one in requests if one.key is not None and one.name in work.names}
+        needed = {bandit for request in requests for bandit in request.bandits_needed} - work.nonexistent
+        loaded = needed & work.states.keys()
+        named = {bandit for one in requests if one.name is not None and (bandit := work.find(one.name)) is not None}
+        keyed = [(one.name, one.idempotency_key) for one in requests if one.name in work.names]
+        keys = {(work.names[name], key) for name, key in keyed if name is not None and key is not None}
         keys |= {key for one in requests for key in one.bandit_keys}
         units = {(work.names[one.name], unit_hash(one.unit)) for one in requests if one.unit and one.name in work.names}
-        known = {number: work.states[number].sequence if number in loaded else NO_EVENTS for number in numbers}
+        known = {bandit: work.states[bandit].sequence if bandit in loaded else NO_EVENTS for bandit in needed}
         begun = self._store.begin(known, keys, units)
-        gone = (numbers - begun.events.keys()) & (named | loaded)
+        gone = (needed - begun.events.keys()) & (named | loaded)
         if gone:
-            work.used |= gone
-            for number in gone & loaded:
-                self._metrics.remove_bandit(work.states[number].settings.name)
+            work.touched |= gone
+            for bandit_number in gone & loaded:
+                self._metrics.remove_bandit(work.states[bandit_number].settings.name)
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
         work.unused_keys = keys - begun.used_keys
         work.stored_units = {unit: begun.units.get(unit) for unit in units}
         until = self._timer() + LOCKED_SECONDS
         behind = [
-            number
-            for number in loaded
-            if not work.catch_up(number, begun.events[number], lambda: self._timer() < until)
+            bandit
+            for bandit in loaded
+            if not work.catch_up(bandit, begun.events[bandit], lambda: self._timer() < until)
         ]
         if behind:
             self._store.commit(())
@@ -316,7 +317,7 @@ class Writer:
                 self._save_time()
                 self._next_save = now + (SHARE_TIME_SECONDS if self._store.shared else SAVE_TIME_SECONDS)
             if now >= self._next_search:
-                self._find_background_work()
+                self._find_work_between()
                 self._next_search = now + SEARCH_SECONDS
             self._settler.find()
             self._snapshots.save_encoded()
@@ -340,7 +341,7 @@ class Writer:
         if self._store.shared:
             clock.advance_to(self._store.latest_time())
 
-    def _find_background_work(self) -> None:
+    def _find_work_between(self) -> None:
         """Load the bandits that nobody has used yet, whose windows end, too, and go on erasing those being erased."""
         self._work.damaged.clear()
         self._eraser.find()
@@ -350,17 +351,17 @@ class Writer:
             self._loader.add((one.number for one in page if one.number not in self._work.states), wanted=False)
             after = page[-1].name
 
-    def _work_in_background(self) -> None:
+    def _work_between_commits(self) -> None:
         """Load and erase bandits for a moment."""
         try:
             self._prepare()
             if self._loader:
                 self._load()
             if self._eraser and not self._eraser.step() and not self._loader:
-                self._next_background = self._timer() + RETRY_SECONDS
+                self._next_work_between = self._timer() + RETRY_SECONDS
         except Exception as error:  # this thread must survive every error
             self._store.rollback()
-            self._next_background = self._timer() + RETRY_SECONDS
+            self._next_work_between = self._timer() + RETRY_SECONDS
             if not isinstance(error, StoreError):
                 log.exception("loading or erasing failed")
 
@@ -369,21 +370,21 @@ class Writer:
         done = self._loader.step()
         if done is None:
             return
-        number, applied = done
+        bandit_number, applied = done
         for request in self._parked:
-            request.missing.discard(number)
-        ready = [request for request in self._parked if not request.missing]
-        self._parked = [request for request in self._parked if request.missing]
+            request.to_load.discard(bandit_number)
+        ready = [request for request in self._parked if not request.to_load]
+        self._parked = [request for request in self._parked if request.to_load]
         if ready:
             self._resume_clock()
         self._serve([request for request in ready if not request.abandoned])
-        if applied >= WORTH_A_SNAPSHOT and number in self._work.states:
-            self._snapshots.save(number)
+        if applied >= WORTH_A_SNAPSHOT and bandit_number in self._work.states:
+            self._snapshots.save(bandit_number)
 
     def _settle(self, events: int) -> None:
         """Learn and close decisions that are due, after requests with so many events were served."""
         requests = self._settler.requests(events)
-        self._commit(requests)
+        self._run_and_commit(requests)
         self._settler.finish(requests)
 
     def _shutdown(self) -> None:

@@ -11,7 +11,7 @@ from dynabandit.policies import Policy, check_fit, policy as make_policy, resolv
 from dynabandit.results import Simulation
 from dynabandit.simulation import cpu as on_threads
 from dynabandit.simulation.backends import check_backend, cores, needs_cpu, takes_gpu
-from dynabandit.simulation.request import Progress, Request
+from dynabandit.simulation.request import Progress, SimulationRequest
 from dynabandit.simulation.stepper import empty_record
 from dynabandit.validation import integer, unknown
 
@@ -152,7 +152,7 @@ def compare(
     check_backend(backend, precision, env, named, horizon)
     if delay is not None:
         make_delay(delay).params(env.arms)  # raises an error if it is for another number of arms
-    request = Request(env, named, horizon, stream(seed, first_replication), marks, _progress(progress), delay)
+    request = SimulationRequest(env, named, horizon, stream(seed, first_replication), marks, _progress(progress), delay)
     kept_steps, dtype = horizon if keep else 0, env.reward_functions.dtype
     records = {label: empty_record(marks, replications, kept_steps, dtype) for label in named}
     backend = "cpu" if needs_cpu(named.values()) else backend

@@ -28,7 +28,7 @@ from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_play
 
 
-def play(
+def compiled_play(
     functions: PolicyFunctions, arms: int, law: RewardFunctions = Bernoulli.functions, *, delayed: bool = False
 ) -> Callable[..., None]:
     """Return the compiled `make_play` of a policy; numbers of arms with the same method share it."""
@@ -49,12 +49,12 @@ def signed_seed(seed: int) -> int:
 
 
 @functools.cache
-def choose(functions: PolicyFunctions) -> Callable[..., int]:
+def compiled_choose(functions: PolicyFunctions) -> Callable[..., int]:
     """Return choose(memory, shared, played, scratch, number, params, table, seed), the arm to play.
 
     The rows of `played` are the latest step of each arm's plays and the number of its pending plays.
     """
-    decide, read_params = make_choose(functions), vector_reader(functions.params)
+    choose_arm, read_params = make_choose(functions), vector_reader(functions.params)
 
     @kernel
     def choose(
@@ -69,30 +69,30 @@ def choose(functions: PolicyFunctions) -> Callable[..., int]:
     ) -> int:
         state = PolicyState(memory, shared, played[0], played[1], None)
         space = Workspace(scratch, scratch, table, table[:0])
-        return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
+        return choose_arm(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
 
     return compiled_for(functions, choose)
 
 
 @functools.cache
-def choose_in_context(functions: PolicyFunctions) -> Callable[..., int]:
+def compiled_choose_in_context(functions: PolicyFunctions) -> Callable[..., int]:
     """Return choose(state, number, params, space, seed), the arm that a contextual policy plays."""
-    decide, read_params = make_choose(functions), vector_reader(functions.params)
+    choose_arm, read_params = make_choose(functions), vector_reader(functions.params)
 
     @kernel
     def choose(state: PolicyState, number: int, params: np.ndarray, space: Workspace, seed: int) -> int:
-        return decide(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
+        return choose_arm(state, number, read_params(params), space, Stream(seed & MASK, (seed >> 32) & MASK, 0))
 
     return compiled_for(functions, choose)
 
 
 @functools.cache
-def choose_many(functions: PolicyFunctions) -> Callable[..., None]:
+def compiled_choose_many(functions: PolicyFunctions) -> Callable[..., None]:
     """Return choose_many(state, first, params, space, seed, arms), which writes the arms to play from step `first` on.
 
     The plays are recorded in the state, and have no rewards.
     """
-    decide, read_params = make_choose(functions), vector_reader(functions.params)
+    choose_arm, read_params = make_choose(functions), vector_reader(functions.params)
 
     @kernel
     def choose_many(
@@ -100,20 +100,20 @@ def choose_many(functions: PolicyFunctions) -> Callable[..., None]:
     ) -> None:
         random, values = Stream(seed & MASK, (seed >> 32) & MASK, 0), read_params(params)
         for i in range(arms.size):
-            arms[i] = decide(state, first + i, values, space, random)
+            arms[i] = choose_arm(state, first + i, values, space, random)
             begin_play(state, arms[i], first + i)
 
     return compiled_for(functions, choose_many)
 
 
 @functools.cache
-def count_choices(functions: PolicyFunctions) -> Callable[..., None]:
+def compiled_count_choices(functions: PolicyFunctions) -> Callable[..., None]:
     """Return the compiled `make_count_choices` of a policy."""
     return compiled_for(functions, make_count_choices(make_choose(functions)))
 
 
 @functools.cache
-def learn(functions: PolicyFunctions) -> Callable[..., None]:
+def compiled_learn(functions: PolicyFunctions) -> Callable[..., None]:
     """Return learn(memory, shared, played, arm, value, decided_at, arrived_at, params), `played` as in `choose`."""
     update, read_params = make_learn_pending(functions), vector_reader(functions.params)
 
@@ -135,7 +135,7 @@ def learn(functions: PolicyFunctions) -> Callable[..., None]:
 
 
 @functools.cache
-def learn_in_context(functions: PolicyFunctions) -> Callable[..., None]:
+def compiled_learn_in_context(functions: PolicyFunctions) -> Callable[..., None]:
     """Return learn(state, arm, reward, params), for a contextual policy."""
     update, read_params = make_learn_pending(functions), vector_reader(functions.params)
 
@@ -144,6 +144,15 @@ def learn_in_context(functions: PolicyFunctions) -> Callable[..., None]:
         update(state, arm, reward, read_params(params))
 
     return compiled_for(functions, learn)
+
+
+def compiled_choose_and_learn(
+    functions: PolicyFunctions, *, in_context: bool
+) -> tuple[Callable[..., int], Callable[..., None]]:
+    """Return the compiled functions of a live bandit: one chooses an arm, the other learns a reward."""
+    if in_context:
+        return compiled_choose_in_context(functions), compiled_learn_in_context(functions)
+    return compiled_choose(functions), compiled_learn(functions)
 
 
 def make_learn_pending(functions: PolicyFunctions) -> Callable[..., None]:
@@ -163,7 +172,7 @@ def make_learn_pending(functions: PolicyFunctions) -> Callable[..., None]:
 
 
 @functools.cache
-def learn_many(functions: PolicyFunctions) -> Callable[..., None]:
+def compiled_learn_many(functions: PolicyFunctions) -> Callable[..., None]:
     """Return learn_many(state, arms, values, decided_at, arrived_at, features, params), for rewards of earlier plays.
 
     The rows of `features` are those of the chosen arms, for a contextual policy.
@@ -188,14 +197,16 @@ def learn_many(functions: PolicyFunctions) -> Callable[..., None]:
 
 
 @functools.cache
-def count_switches() -> Callable[..., None]:
+def compiled_count_switches() -> Callable[..., None]:
     """Return the compiled `add_switches`."""
     return compiled(add_switches)
 
 
 def is_compiled(policy: Policy, arms: int) -> bool:
     """Whether the machine code that a simulation of `policy` with so many arms needs is on disk."""
-    return is_cached(play(policy.functions, arms)) and (not policy.needs_tuning or is_cached(count_switches()))
+    return is_cached(compiled_play(policy.functions, arms)) and (
+        not policy.needs_tuning or is_cached(compiled_count_switches())
+    )
 
 
 def compile_policy(policy: Policy, arms: int) -> None:
@@ -214,6 +225,6 @@ def compile_policy(policy: Policy, arms: int) -> None:
     space = new_workspace(policy.functions, arms, 1)._replace(tree=new_trees(policy.functions, 1, arms))
     # No steps: only the types of the arguments matter
     block = Block(1, 0, policy.burn_in, 0, False)
-    play(policy.functions, arms)(states, record, paths, block, space, NO_DELAY, stream(0))
+    compiled_play(policy.functions, arms)(states, record, paths, block, space, NO_DELAY, stream(0))
     if policy.needs_tuning:
-        count_switches()(paths.means, paths.best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))
+        compiled_count_switches()(paths.means, paths.best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))

@@ -15,8 +15,8 @@ from dynabandit.environments.delays import NO_DELAY
 from dynabandit.policies import Policy
 from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.choose_arm import new_workspace
-from dynabandit.simulation.compiled import count_switches, play
-from dynabandit.simulation.request import Request, initial_states
+from dynabandit.simulation.compiled import compiled_count_switches, compiled_play
+from dynabandit.simulation.request import SimulationRequest, initial_states
 from dynabandit.simulation.stepper import Block, Paths, Record, Replications, part_of
 
 BLOCK_CELLS = 1 << 17  # means per block: 1 MB, so that every policy reads them from the cache
@@ -36,7 +36,9 @@ class BlockLimits(NamedTuple):
     constant: int  # at most, if they are constant
 
 
-def run(request: Request, records: dict[str, Record], replications: int, threads: int, block: int | None) -> None:
+def run(
+    request: SimulationRequest, records: dict[str, Record], replications: int, threads: int, block: int | None
+) -> None:
     """Divide the replications into tasks and run them; an exception in one task stops all."""
     each = cells_per_step(request.environment)
     cells = max(1, BLOCK_CELLS // each)
@@ -54,7 +56,7 @@ def run(request: Request, records: dict[str, Record], replications: int, threads
     lock = threading.Lock()
     stop = threading.Event()
 
-    def advance(amount: int) -> bool:
+    def report_steps(amount: int) -> bool:
         nonlocal done
         with lock:
             if not stop.is_set():
@@ -65,7 +67,7 @@ def run(request: Request, records: dict[str, Record], replications: int, threads
     def task(bounds: tuple[int, int]) -> None:
         try:
             if not stop.is_set():
-                run_task(request, records, *bounds, limits, advance)
+                run_task(request, records, *bounds, limits, report_steps)
         except BaseException:
             stop.set()
             raise
@@ -83,7 +85,7 @@ def run(request: Request, records: dict[str, Record], replications: int, threads
             raise
 
 
-def bytes_per_replication(request: Request) -> int:
+def bytes_per_replication(request: SimulationRequest) -> int:
     """Return about how much memory a replication takes while it runs, with all policies."""
     arms = request.environment.arms
     total = OTHER_BYTES * arms
@@ -93,19 +95,19 @@ def bytes_per_replication(request: Request) -> int:
     return total
 
 
-def _states(request: Request, policy: Policy, switches: np.ndarray) -> Replications:
+def _states(request: SimulationRequest, policy: Policy, switches: np.ndarray) -> Replications:
     environment = request.environment
     law, context = environment.reward_functions, environment.context
     return initial_states(policy, environment.arms, switches, request.horizon, law, request.delay, context)
 
 
 def run_task(
-    request: Request,
+    request: SimulationRequest,
     records: dict[str, Record],
     low: int,
     high: int,
     limits: BlockLimits,
-    advance: Callable[[int], bool],
+    report_steps: Callable[[int], bool],
 ) -> None:
     """Run the replications from `low` up to `high` of every policy, block after block."""
     environment, horizon, policies = request.environment, request.horizon, request.policies
@@ -128,11 +130,13 @@ def run_task(
             block = Block(first, steps, policy.burn_in, cursor, rows[label].arms.size > 0)
             play_block = _play(request, policy)
             play_block(states[label], rows[label], paths, block, spaces[label], delays, random)
-        if not advance(count * steps):
+        if not report_steps(count * steps):
             return
 
 
-def _blocks(request: Request, random: Stream, count: int, limits: BlockLimits) -> Iterator[tuple[int, int, Paths]]:
+def _blocks(
+    request: SimulationRequest, random: Stream, count: int, limits: BlockLimits
+) -> Iterator[tuple[int, int, Paths]]:
     """Write one block of the paths after the other, each over the previous one; yield first step, steps and means."""
     environment = request.environment
     write = _function(request, compiled_write_paths(environment.functions))
@@ -155,26 +159,28 @@ def _blocks(request: Request, random: Stream, count: int, limits: BlockLimits) -
         first += steps
 
 
-def _switches(request: Request, random: Stream, count: int, limits: BlockLimits) -> np.ndarray:
+def _switches(request: SimulationRequest, random: Stream, count: int, limits: BlockLimits) -> np.ndarray:
     """Count the switches of the best arm on each path, if a policy needs them."""
     switches = np.zeros(count, dtype=np.int64)
     if request.needs_switches:
-        incumbent, add = np.full(count, -1), _function(request, count_switches())
+        incumbent, add = np.full(count, -1), _function(request, compiled_count_switches())
         for _, steps, paths in _blocks(request, random, count, limits):
             add(paths.means, paths.best, min(steps, paths.means.shape[1]), incumbent, switches)
     return switches
 
 
-def _play(request: Request, policy: Policy) -> Callable[..., None]:
+def _play(request: SimulationRequest, policy: Policy) -> Callable[..., None]:
     """Return the function that plays a block of steps of a policy."""
     environment, delayed = request.environment, request.delay is not None
-    return _function(request, play(policy.functions, environment.arms, environment.reward_functions, delayed=delayed))
+    return _function(
+        request, compiled_play(policy.functions, environment.arms, environment.reward_functions, delayed=delayed)
+    )
 
 
-def _may_be_interpreted(request: Request) -> bool:
+def _may_be_interpreted(request: SimulationRequest) -> bool:
     return any(isinstance(_play(request, policy), FirstCalls) for policy in request.policies.values())
 
 
-def _function(request: Request, function: Callable[..., None]) -> Callable[..., None]:
+def _function(request: SimulationRequest, function: Callable[..., None]) -> Callable[..., None]:
     """Return a compiled function; if the simulation is small, it need not be compiled yet."""
     return interpreted_first(function) if request.small else function

@@ -18,7 +18,7 @@ from dynabandit.simulation.stepper import Replications
 Progress = Callable[[int, int], None]
 
 
-class Request(NamedTuple):
+class SimulationRequest(NamedTuple):
     """What is simulated."""
 
     environment: Environment

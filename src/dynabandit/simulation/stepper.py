@@ -171,34 +171,35 @@ def make_play(
     return play
 
 
-def make_observe(
-    functions: PolicyFunctions, update: Callable[..., None], *, delayed: bool, stores: bool
+def make_finish_step(
+    functions: PolicyFunctions, refresh_arm: Callable[..., None], *, delayed: bool, stores: bool
 ) -> Callable[..., None]:
-    """Return observe(state, arm, value, step, params, flight, stored): what follows from a play and its reward.
+    """Return finish_step(state, arm, value, step, params, flight, stored_scores): what follows from a play.
 
     The reward is learned at once, or sent, and then all rewards that arrive at this step are learned in the order of
-    their decisions. What `update` stores, if the policy `stores` something, changes with the play and with each reward.
+    their decisions. If the policy `stores` its scores or a draw tree, `refresh_arm` changes them after the play and
+    after each reward.
     """
     learn_now, learn = make_learn(functions), functions.learn
     contextual = functions.contextual
 
     @inlined_kernel
-    def observe(
-        state: PolicyState, arm: int, value: float, step: Step, params: Any, flight: InFlight, stored: np.ndarray
+    def finish_step(
+        state: PolicyState, arm: int, value: float, step: Step, params: Any, flight: InFlight, stored_scores: np.ndarray
     ) -> None:
         features = step.features[row_of(step.features, arm)] if contextual else None
         learn_now(state, arm, Reward(value, step.number, step.number, features), params)
         if stores:
-            update(stored, state, arm, step, params)
+            refresh_arm(stored_scores, state, arm, step, params)
 
     @inlined_kernel
-    def observe_delayed(
-        state: PolicyState, arm: int, value: float, step: Step, params: Any, flight: InFlight, stored: np.ndarray
+    def finish_step_delayed(
+        state: PolicyState, arm: int, value: float, step: Step, params: Any, flight: InFlight, stored_scores: np.ndarray
     ) -> None:
         number = step.number
         begin_play(state, arm, number)
         if stores:
-            update(stored, state, arm, step, params)
+            refresh_arm(stored_scores, state, arm, step, params)
         in_flight.send(flight, arm, value, number, step.random)
         if contextual:
             in_flight.keep_features(flight, step.features[row_of(step.features, arm)], number)
@@ -212,10 +213,10 @@ def make_observe(
                 features = flight.queue[in_flight.ROWS :, place] if contextual else None
                 learn(state, rewarded, Reward(flight.queue[in_flight.VALUE, place], decided, number, features), params)
                 if stores:
-                    update(stored, state, rewarded, step, params)
+                    refresh_arm(stored_scores, state, rewarded, step, params)
             place = in_flight.take(flight, number)
 
-    return observe_delayed if delayed else observe
+    return finish_step_delayed if delayed else finish_step
 
 
 @kernel
@@ -248,13 +249,13 @@ def make_play_replication(
     choose = make_choose(functions, lanes, pruned=pruned, scored=static, in_tree=in_tree)
     stores, in_scratch = static or in_tree, static and not single
     if in_tree:
-        fill, update = start_tree, change_tree
+        begin_stored_scores, refresh_arm = start_tree, change_tree
     elif single:
-        fill, update = make_fill_tree(functions), make_update_tree(functions)
+        begin_stored_scores, refresh_arm = make_fill_tree(functions), make_update_tree(functions)
     else:
-        fill, update = make_score_row(functions, lanes)
+        begin_stored_scores, refresh_arm = make_score_row(functions, lanes)
     contextual = functions.contextual
-    observe = make_observe(functions, update, delayed=delayed, stores=stores)
+    finish_step = make_finish_step(functions, refresh_arm, delayed=delayed, stores=stores)
     state_of = make_state_of(delayed=delayed, contextual=contextual)
     reveal, read_params = functions.reveal, vector_reader(functions.params)
     draw, expected, read_law = law.draw, law.expected, vector_reader(law.params)
@@ -274,13 +275,13 @@ def make_play_replication(
     ) -> None:
         state = state_of(replications, row)
         flight = InFlight(replications.queue[row], replications.settling[row], delays)
-        params, plays, stored = read_params(replications.params[row]), replications.plays[row], space.tree
+        params, plays, stored_scores = read_params(replications.params[row]), replications.plays[row], space.tree
         optimal, matrix = replications.optimal[row], paths.params
         means, best, times, law_params = paths.means[row], paths.best[row], record.times, read_law(paths.law)
         arms, rows = state.last_played.size, means.shape[0]
         total = record.total[row]
         cursor = block.cursor
-        due = times[cursor] if cursor < times.size else 0
+        next_recorded = times[cursor] if cursor < times.size else 0
         for offset in range(block.steps):
             number = block.first + offset
             at = min(offset, rows - 1)
@@ -292,7 +293,8 @@ def make_play_replication(
             if arm < 0:
                 is_first = number == block.burn_in * arms + 1 or (offset == 0 and in_scratch)
                 if stores and is_first and (is_leader() or not in_tree):
-                    fill(stored, state, Step(number, arms, 0.0, space.features, space.table, random), params)
+                    first = Step(number, arms, 0.0, space.features, space.table, random)
+                    begin_stored_scores(stored_scores, state, first, params)
                 if contextual:
                     own = Workspace(space.scratch, space.tree, space.table, paths.features[row, at])
                     arm = choose(state, number, params, own, random)
@@ -305,25 +307,24 @@ def make_play_replication(
             if observes_plays and is_leader():
                 reward_of_best = best_reward(means[at], optimal, number, matrix, law_params)
                 gap = reward_of_best - expected(mean, law_params)
-                is_correct = number == due and is_best(means[at], plays, optimal, arm, matrix)
+                is_correct = number == next_recorded and is_best(means[at], plays, optimal, arm, matrix)
             total += gap
             if is_leader():
                 value = draw(mean, arm, RewardStep(number, random), law_params)
                 if observes_plays:
                     plays[arm] += 1
                 features = paths.features[row, at] if contextual else space.features
-                observe(
-                    state, arm, value, Step(number, arms, 0.0, features, space.table, random), params, flight, stored
-                )
-                if number == due:
+                step = Step(number, arms, 0.0, features, space.table, random)
+                finish_step(state, arm, value, step, params, flight, stored_scores)
+                if number == next_recorded:
                     record.regret[row, cursor] = total
                     record.correct[row, cursor] = is_correct
                 if block.keep:
                     record.arms[row, number - 1] = arm
                     record.rewards[row, number - 1] = value
-            if number == due:
+            if number == next_recorded:
                 cursor += 1
-                due = times[cursor] if cursor < times.size else 0
+                next_recorded = times[cursor] if cursor < times.size else 0
             sync()
         if is_leader():
             record.total[row] = total

@@ -12,8 +12,8 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy
 from dynabandit.policies.base import Reward, new_state
 from dynabandit.results import Simulation
-from dynabandit.simulation import compiled
 from dynabandit.simulation.api import recorded_times
+from dynabandit.simulation.compiled import compiled_count_switches, compiled_learn_many
 from dynabandit.simulation.in_flight import Learned, learned_rewards
 from dynabandit.validation import integer
 
@@ -91,7 +91,7 @@ def _means(environment: Environment, path: np.ndarray, arms: np.ndarray) -> np.n
 def _switches(path: np.ndarray) -> int:
     """Count how often the best arm changes."""
     switches = np.zeros(1, dtype=np.int64)
-    compiled.count_switches()(path[None], path.max(axis=1)[None], len(path), np.full(1, -1), switches)
+    compiled_count_switches()(path[None], path.max(axis=1)[None], len(path), np.full(1, -1), switches)
     return int(switches[0])
 
 
@@ -131,7 +131,7 @@ def _replay(
     """Return the beliefs at the marks, an array (marks, arms, fields of a belief)."""
     count, params = truth.shape[1], policy.params(truth.shape[1])
     state = new_state(policy, count, params, context)
-    learn, learn_many = policy.functions.learn, compiled.learn_many(policy.functions)
+    learn, learn_many = policy.functions.learn, compiled_learn_many(policy.functions)
     beliefs = np.empty((len(marks), count, FIELDS))
     first = 0
     for place, mark in enumerate(marks.tolist()):

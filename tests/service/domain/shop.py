@@ -30,11 +30,11 @@ class Shop:
         self.work = UnitOfWork(self.store, self.clock)
         self.rng = np.random.default_rng(5)
         asked = api_types.Create(arms=ARMS, seed=11, **given)
-        self.number = self.run(lambda: changes.create(self.work, "b", asked))[0].number
+        self.bandit_number = self.run(lambda: changes.create(self.work, "b", asked))[0].bandit_number
 
     @property
     def state(self) -> Any:
-        return self.work.state(self.number)
+        return self.work.state(self.bandit_number)
 
     def run(self, function: Any) -> Any:
         result = function()
@@ -49,7 +49,7 @@ class Shop:
 
     def reward(self, decision: api_types.Decision, value: float) -> None:
         with contextlib.suppress(LateRewardError):  # which closes the decision
-            reward(self.work, self.number, decision.step, value)
+            reward(self.work, self.bandit_number, decision.step, value)
         self.run(lambda: None)
 
     def context(self) -> dict[str, Any]:
@@ -67,11 +67,11 @@ class Shop:
             self.rng.shuffle(waiting)
             if len(waiting) > 5:
                 self.reward(*waiting.pop())
-            self.run(lambda: settle_due(self.work, self.number))
+            self.run(lambda: settle_due(self.work, self.bandit_number))
 
     def assert_replays(self) -> None:
         now = self.state.state_hash()
         other = UnitOfWork(self.store, self.clock)
-        assert other.state(self.number).state_hash() == now, "from the latest snapshot, or the whole log"
-        found = verify_bandit(self.store, self.number, "b")
+        assert other.state(self.bandit_number).state_hash() == now, "from the latest snapshot, or the whole log"
+        found = verify_bandit(self.store, self.bandit_number, "b")
         assert (found.problem, found.state_hash) == (None, now)

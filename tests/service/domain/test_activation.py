@@ -23,7 +23,7 @@ def decide(shop: Shop, *, deferred: bool = True) -> int:
 
 def settle(shop: Shop, seconds: float) -> None:
     shop.clock.seconds = seconds
-    while shop.run(lambda: settle_due(shop.work, shop.number)):
+    while shop.run(lambda: settle_due(shop.work, shop.bandit_number)):
         pass
 
 
@@ -63,7 +63,7 @@ def test_a_snapshot_and_a_compacted_log_know_what_was_not_activated(make_shop: A
     assert state.state_hash() != shop.state.state_hash()
     [compacted] = compact(shop.store, before=2e12, now=0.0)
     assert compacted.problem is None
-    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
     shop.work.states.clear()
     assert shop.state.deferred == {second}
     settle(shop, 11.0)

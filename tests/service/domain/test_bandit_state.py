@@ -55,7 +55,7 @@ def test_every_policy_replays_bit_for_bit_with_late_rewards_and_changes(sqlite_u
 def test_a_snapshot_and_the_log_alone_give_the_same_state(store_url: str) -> None:
     writer = DirectWriter(store_url)
     writer.learn(100)
-    writer.store.save_snapshot(writer.number, writer.work.snapshot(writer.number))
+    writer.store.save_snapshot(writer.bandit_number, writer.work.snapshot(writer.bandit_number))
     writer.learn(30)
     from_snapshot = writer.replayed_hash()
     writer.store.write([("DELETE FROM snapshots", ())])
@@ -69,11 +69,11 @@ def test_what_is_kept_in_memory_does_not_grow_with_the_log(sqlite_url: str) -> N
     for _ in range(MAX_OPEN // 1000 + 3):
         writer.commit(lambda: decide(writer.work, "b", api_types.Decide(1000)))
     assert len(writer.state.open) == MAX_OPEN
-    first = writer.store.decision(writer.number, 1)
+    first = writer.store.decision(writer.bandit_number, 1)
     assert first is not None
     assert first.kind is None
-    writer.commit(lambda: reward(writer.work, writer.number, 1, 1.0))
-    settled = writer.store.decision(writer.number, 1)
+    writer.commit(lambda: reward(writer.work, writer.bandit_number, 1, 1.0))
+    settled = writer.store.decision(writer.bandit_number, 1)
     assert settled is not None
     assert settled.value == 1.0, "decisions that are not in memory are in the store"
     assert writer.replayed_hash() == writer.state.state_hash()
@@ -123,7 +123,7 @@ def old_url(sqlite_url: str, tmp_path: Path) -> str:
     writer = DirectWriter(sqlite_url, "ucb")
     for _ in range(2):
         writer.learn(15)
-        writer.store.save_snapshot(writer.number, writer.work.snapshot(writer.number))
+        writer.store.save_snapshot(writer.bandit_number, writer.work.snapshot(writer.bandit_number))
         writer.commit(lambda: changes.set_policy(writer.work, "b", api_types.SetPolicy("ts")))
     writer.store.close()
     return old_store(sqlite_url, tmp_path)

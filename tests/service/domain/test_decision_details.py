@@ -22,7 +22,7 @@ def test_decisions_with_contexts_replay_exactly(make_shop: Any, policy: str, lea
     shop = make_shop(policy=policy, features=FEATURES, reward_window=20, default_reward=0, learn=learn)
     shop.learn(60)
     shop.assert_replays()
-    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
     shop.work.states.clear()  # a restart: contexts of open decisions are read from the log
     shop.learn(30)
     shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("lin-ucb" if policy == "ts" else "ts")))
@@ -55,7 +55,7 @@ def test_the_policy_learns_from_the_context(make_shop: Any) -> None:
     shop.learn(300)
     chosen = {new: shop.decide(context={"hour": 12, "new": new}).arm for new in (True, False)}
     assert chosen[True] == "blue" != chosen[False]
-    [event] = shop.store.events(shop.number, shop.state.sequence - 1)
+    [event] = shop.store.events(shop.bandit_number, shop.state.sequence - 1)
     assert event.body == '{"context":{"hour":12,"new":false}}'
 
 
@@ -151,10 +151,10 @@ def test_a_unit_keeps_its_arm_and_its_decision_for_the_given_time(make_shop: Any
     shop.clock.seconds += 0.5
     later = {unit: shop.decide(unit=unit) for unit in first}
     assert not any(made.repeated for made in later.values())
-    assert shop.store.count_units(shop.number, 100.0, 100) == 20
-    shop.store.remove_units(shop.number, 100.0, 10)
+    assert shop.store.count_units(shop.bandit_number, 100.0, 100) == 20
+    shop.store.remove_units(shop.bandit_number, 100.0, 10)
     assert shop.decide(unit="0").repeated
-    shop.store.remove_units(shop.number, 100.1, 15)
+    shop.store.remove_units(shop.bandit_number, 100.1, 15)
     assert sum(shop.decide(unit=unit).repeated for unit in first) == 5
     shop.assert_replays()
 

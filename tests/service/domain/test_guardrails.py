@@ -23,7 +23,7 @@ RULES = {"latency": LATENCY, "stock": Guardrail(2.0, "min")}
 
 
 def measure(shop: Shop, step: int, **values: float) -> None:
-    shop.run(lambda: add_metrics(shop.work, shop.number, step, values))
+    shop.run(lambda: add_metrics(shop.work, shop.bandit_number, step, values))
 
 
 def serve(shop: Shop, decisions: int, slow: str = "red", seed: int = 0) -> None:
@@ -35,7 +35,7 @@ def serve(shop: Shop, decisions: int, slow: str = "red", seed: int = 0) -> None:
 
 
 def alerts_of(shop: Shop) -> list[Alert]:
-    return [api_alert(event) for event in shop.store.events(shop.number, 0, 100, (ALERT,))]
+    return [api_alert(event) for event in shop.store.events(shop.bandit_number, 0, 100, (ALERT,))]
 
 
 @pytest.mark.promise(165, 167)
@@ -43,7 +43,7 @@ def test_an_arm_that_violates_a_guardrail_is_paused_with_an_alert(make_shop: Any
     shop = make_shop(policy="uniform", guardrails=RULES)
     serve(shop, 200)
     [alert] = alerts_of(shop)
-    events = shop.store.events(shop.number, alert.sequence - 3, 3)
+    events = shop.store.events(shop.bandit_number, alert.sequence - 3, 3)
     assert [event.kind for event in events] == [METRIC, ARM, ALERT], "in one commit: they follow each other"
     assert events[1].body == '{"arm": "red", "paused": true, "guardrail": "latency"}'
     assert (alert.alert, alert.arm, alert.metric, alert.paused) == ("guardrail", "red", "latency", True)
@@ -59,7 +59,7 @@ def test_an_arm_that_violates_a_guardrail_is_paused_with_an_alert(make_shop: Any
     assert green.mean == pytest.approx(0.3, abs=0.1)
     assert (stock.direction, stock.arms) == ("min", [])
     shop.assert_replays()
-    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
     shop.assert_replays()
     serve(shop, 5)
     shop.work.states.clear()  # a restart: the arm is not reported again
@@ -77,16 +77,16 @@ def test_a_metric_of_a_decision_counts_once(make_shop: Any) -> None:
     measure(shop, made.step, latency=0.25, stock=3.0)  # of two sources
     with pytest.raises(ConflictError, match=r"has the latency 0\.25 already, got 0\.5"):
         measure(shop, made.step, stock=3.0, latency=0.5)
-    events = shop.store.events(shop.number, 0, 100, (METRIC,))
+    events = shop.store.events(shop.bandit_number, 0, 100, (METRIC,))
     assert [(event.arm, event.value) for event in events] == [(0, 0.25), (0, 3.0)]
 
     def twice() -> None:
-        add_metrics(shop.work, shop.number, made.step + 1, {"latency": 0.75})
-        add_metrics(shop.work, shop.number, made.step + 1, {"latency": 0.75})
+        add_metrics(shop.work, shop.bandit_number, made.step + 1, {"latency": 0.75})
+        add_metrics(shop.work, shop.bandit_number, made.step + 1, {"latency": 0.75})
 
     shop.reward(shop.decide(), 1.0)
     shop.run(twice)  # in one batch
-    assert len(shop.store.events(shop.number, 0, 100, (METRIC,))) == 3
+    assert len(shop.store.events(shop.bandit_number, 0, 100, (METRIC,))) == 3
     with pytest.raises(NotFoundError):
         measure(shop, 99, latency=0.25)
     shop.assert_replays()
@@ -99,11 +99,11 @@ def test_a_decision_that_is_rewarded_in_the_same_commit_keeps_its_arm(make_shop:
     made = shop.decide()
 
     def both() -> None:
-        reward(shop.work, shop.number, made.step, 1.0)
-        add_metrics(shop.work, shop.number, made.step, {"latency": 0.75})
+        reward(shop.work, shop.bandit_number, made.step, 1.0)
+        add_metrics(shop.work, shop.bandit_number, made.step, {"latency": 0.75})
 
     shop.run(both)
-    [event] = shop.store.events(shop.number, 0, 100, (METRIC,))
+    [event] = shop.store.events(shop.bandit_number, 0, 100, (METRIC,))
     assert shop.state.bandit.names[event.arm or 0] == made.arm != "red"
 
 
@@ -163,7 +163,7 @@ def test_a_copy_of_a_state_does_not_change(make_shop: Any) -> None:
 def test_guardrails_replay_exactly_and_can_be_changed(make_shop: Any) -> None:
     shop = make_shop(policy="ts", guardrails={"latency": LATENCY})
     serve(shop, 40)
-    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
     shop.work.states.clear()  # a restart
     serve(shop, 40, seed=1)
     shop.assert_replays()
@@ -179,7 +179,7 @@ def test_guardrails_replay_exactly_and_can_be_changed(make_shop: Any) -> None:
     shop.assert_replays()
     [compacted] = compact(shop.store, before=2e12, now=0.0)
     assert compacted.problem is None
-    assert len(shop.store.events(shop.number, 0, 100, (METRIC,))) == 1, "the last event stays"
+    assert len(shop.store.events(shop.bandit_number, 0, 100, (METRIC,))) == 1, "the last event stays"
     with pytest.raises(NotFoundError):
         measure(shop, 200, latency=0.1)
     shop.work.states.clear()
@@ -219,7 +219,7 @@ def test_an_arm_that_is_paused_already_gets_an_alert_for_another_metric(make_sho
         ("latency", "red", True),
         ("errors", "red", True),
     ]
-    assert len(shop.store.events(shop.number, 0, 100, (ARM,))) == 1
+    assert len(shop.store.events(shop.bandit_number, 0, 100, (ARM,))) == 1
     shop.assert_replays()
 
 

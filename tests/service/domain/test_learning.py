@@ -43,9 +43,9 @@ class Shop:
         self.store.prepare()
         self.work = UnitOfWork(self.store, self.clock)
         given = {"policy": "ucb", "seed": 3, "reward_window": WINDOW, "default_reward": 0.0, **settings}
-        self.number = self.commit(lambda: changes.create(self.work, "b", api_types.Create(arms=ARMS, **given)))[
+        self.bandit_number = self.commit(lambda: changes.create(self.work, "b", api_types.Create(arms=ARMS, **given)))[
             0
-        ].number
+        ].bandit_number
 
     @property
     def now(self) -> float:
@@ -56,7 +56,7 @@ class Shop:
         self.clock.seconds = seconds
 
     def commit(self, run: Callable[[], Any]) -> Any:
-        self.store.begin({self.number: 0} if hasattr(self, "number") else {})
+        self.store.begin({self.bandit_number: 0} if hasattr(self, "bandit_number") else {})
         result = run()
         self.store.commit(self.work.events, self.work.created, self.work.deleted)
         self.work.clear()
@@ -64,7 +64,7 @@ class Shop:
 
     @property
     def state(self) -> Any:
-        return self.work.state(self.number)
+        return self.work.state(self.bandit_number)
 
     def decide(self, count: int = 1) -> list[int]:
         return [one.step for one in self.commit(lambda: decide(self.work, "b", api_types.Decide(count)))]
@@ -72,7 +72,7 @@ class Shop:
     def reward(self, step: int, value: float = 1.0) -> None:
         def give() -> Exception | None:
             try:
-                reward(self.work, self.number, step, value)
+                reward(self.work, self.bandit_number, step, value)
             except DomainError as error:  # its events are written, too
                 return error
             return None
@@ -82,7 +82,7 @@ class Shop:
             raise error
 
     def maintain(self, page: int = SETTLE_PAGE) -> None:
-        while self.commit(lambda: settle_due(self.work, self.number, page)):
+        while self.commit(lambda: settle_due(self.work, self.bandit_number, page)):
             pass
 
     def settle(self, rewards: int = 100, age: float = 1.0) -> None:
@@ -99,7 +99,7 @@ class Shop:
         return sum(arm.effective_size for arm in self.state.bandit.arms.values())
 
     def replayed(self) -> Any:
-        return UnitOfWork(self.store, self.clock).state(self.number)
+        return UnitOfWork(self.store, self.clock).state(self.bandit_number)
 
 
 @contextlib.contextmanager
@@ -179,7 +179,7 @@ def test_a_late_reward_closes_a_held_decision_which_is_learned_once(sqlite_url: 
         assert shop.observations() == 0
         shop.maintain()
         assert shop.observations() == 2
-        assert [(row.kind, row.settles) for row in shop.store.log(shop.number)][-3:] == [
+        assert [(row.kind, row.settles) for row in shop.store.log(shop.bandit_number)][-3:] == [
             ("close", late),
             ("learn", None),
             ("close", other),
@@ -226,7 +226,7 @@ def test_with_the_rule_at_once_a_reward_is_learned_when_it_comes(sqlite_url: str
         shop.maintain()
         assert shop.observations() == 2
         assert sum(arm.pending for arm in shop.state.bandit.arms.values()) == 0
-        assert [row.kind for row in shop.store.log(shop.number)].count("learn") == 0
+        assert [row.kind for row in shop.store.log(shop.bandit_number)].count("learn") == 0
 
 
 @pytest.mark.promise(50)
@@ -284,7 +284,7 @@ def test_a_restart_without_a_snapshot_reads_the_ages_again_page_by_page(
         monkeypatch.setattr("dynabandit.service.domain.rewards.PAGE", 30)
         for keep in (True, False):
             if keep:
-                shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+                shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
             else:
                 shop.store.write([("DELETE FROM snapshots", ())])
             shop.work.discard()
@@ -342,8 +342,8 @@ def test_random_clicks_are_learned_as_a_plain_reading_of_the_log_says(sqlite_url
             if dice.random() < 0.03:
                 shop.work.discard()
             if dice.random() < 0.03:
-                shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
-        events = list(shop.store.log(shop.number))
+                shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
+        events = list(shop.store.log(shop.bandit_number))
         assert expected_bandit(events).state_hash() == shop.state.bandit.state_hash()
         assert {row.settles: row.value for row in events if row.kind == "reward"} == acknowledged
         assert sum(row.kind == "learn" for row in events) > 20

@@ -31,7 +31,7 @@ def serve(shop: Shop, units: list[str], seed: int) -> list[tuple[float, bool]]:
             done, value = waiting.pop()
             shop.reward(done, value)
             sent.append((value, done.holdout))
-        shop.run(lambda: settle_due(shop.work, shop.number))
+        shop.run(lambda: settle_due(shop.work, shop.bandit_number))
     return sent
 
 
@@ -72,7 +72,7 @@ def test_the_lift_replays_exactly(make_shop: Any, learn: str) -> None:
     shop = make_shop(policy="ts", holdout=HOLDOUT, reward_window=20, default_reward=0, learn=learn, sticky_for=10)
     serve(shop, [f"u{n % 70}" for n in range(90)], 2)
     shop.assert_replays()
-    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
     shop.work.states.clear()  # a restart
     serve(shop, [f"v{n}" for n in range(40)], 3)
     shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
@@ -97,10 +97,10 @@ def test_the_history_of_the_page_has_the_same_lift(make_shop: Any) -> None:
         if compacts:
             compact(shop.store, before=2e12, now=0.0)
             serve(shop, [f"v{n}" for n in range(20)], 6)
-        history = BanditHistory.at_start(shop.number, shop.store)
-        for event in shop.store.events(shop.number, history.sequence, 10_000):
+        history = BanditHistory.at_start(shop.bandit_number, shop.store)
+        for event in shop.store.events(shop.bandit_number, history.sequence, 10_000):
             history.apply(event)
-        history = BanditHistory.from_json(shop.number, history.to_json(), shop.store)
+        history = BanditHistory.from_json(shop.bandit_number, history.to_json(), shop.store)
         lift = shop.state.monitoring.lift
         assert history.monitoring.to_list() == shop.state.monitoring.to_list()
         series = history.series()
@@ -147,7 +147,7 @@ def test_a_late_reward_does_not_count_again(make_shop: Any) -> None:
     for one in made[:12]:
         shop.reward(one, 1.0)  # the settling age is about 0 from here on
     shop.clock.seconds += 5.0
-    shop.run(lambda: settle_due(shop.work, shop.number))
+    shop.run(lambda: settle_due(shop.work, shop.bandit_number))
     sums = shop.state.monitoring.lift.sums
     assert sums.policy_count + sums.holdout_count == 30
     shop.reward(made[20], 1.0)

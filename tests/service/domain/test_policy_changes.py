@@ -95,7 +95,7 @@ def test_a_policy_that_learns_the_log_in_portions_is_the_one_that_a_replay_makes
     shop: Shop = make_shop(policy="ucb", features=FEATURES)
     shop.learn(20)
     asked = SetPolicy("d-lin-ucb", {"discount": 0.9})
-    warm = WarmStart(shop.state, asked, read_start(shop.store, shop.number))
+    warm = WarmStart(shop.state, asked, read_start(shop.store, shop.bandit_number))
     for upto in range(5, shop.state.sequence, 3):
         warm.learn(shop.store, upto)
     shop.run(lambda: changes.set_policy(shop.work, "b", asked, warm))

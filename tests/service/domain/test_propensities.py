@@ -16,7 +16,7 @@ from service.harness import ARMS
 
 
 def exported(shop: Shop, draws: int = 7) -> list[api_types.Exported]:
-    return list(itertools.chain.from_iterable(export.decisions(shop.store, shop.number, draws)))
+    return list(itertools.chain.from_iterable(export.decisions(shop.store, shop.bandit_number, draws)))
 
 
 def decide_and_check(shop: Shop, steps: int, **asked: Any) -> list[api_types.Decision]:
@@ -41,7 +41,7 @@ def test_answer_event_and_export_have_the_same_propensity(make_shop: Any) -> Non
     known = [one.propensity for one in made]
     assert min(filter(None, known)) > 0.0
     assert len(set(known)) > 5
-    assert [event.value for event in shop.store.log(shop.number, kinds=("decision",))] == known
+    assert [event.value for event in shop.store.log(shop.bandit_number, kinds=("decision",))] == known
     assert [one.propensity for one in exported(shop)] == known
     assert [one.propensity for one in exported(shop, draws=1)] == known
     shop.assert_replays()
@@ -86,7 +86,7 @@ def test_the_propensity_of_a_holdout_is_that_over_all_units(make_shop: Any) -> N
         made = shop.decide(unit=f"u{step}")
         assert made.propensity == pytest.approx(0.4 * (made.arm == "red") + 0.6 * policy[made.arm])
         shop.reward(made, float(made.arm == "blue"))
-    events = shop.store.log(shop.number, kinds=("decision",))
+    events = shop.store.log(shop.bandit_number, kinds=("decision",))
     assert {read_details(event.body).holdout for event in events} == {True, False}
 
 

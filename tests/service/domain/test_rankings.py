@@ -24,7 +24,7 @@ def server(sqlite_server: Running) -> Running:
 
 
 def reward_arm(shop: Shop, decision: api_types.Decision, value: float, arm: str | None) -> None:
-    shop.run(lambda: reward(shop.work, shop.number, decision.step, value, arm=arm))
+    shop.run(lambda: reward(shop.work, shop.bandit_number, decision.step, value, arm=arm))
 
 
 def learn_rankings(shop: Shop, steps: int, features: bool) -> None:
@@ -41,7 +41,7 @@ def learn_rankings(shop: Shop, steps: int, features: bool) -> None:
         if step % 5:
             reward_arm(shop, made, float((arm or made.arm) == "green"), arm)
         shop.clock.seconds += 1.0
-        shop.run(lambda: settle_due(shop.work, shop.number))
+        shop.run(lambda: settle_due(shop.work, shop.bandit_number))
 
 
 @pytest.mark.promise(203)
@@ -53,7 +53,7 @@ def test_rankings_replay_exactly(make_shop: Any, policy: str, learn: str) -> Non
     shop = make_shop(policy=policy, reward_window=20, default_reward=0, learn=learn, holdout=holdout, **features)
     learn_rankings(shop, 50, bool(features))
     shop.assert_replays()
-    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
     shop.work.states.clear()  # a restart: rankings of open decisions are read from the log
     learn_rankings(shop, 25, bool(features))
     shop.assert_replays()
@@ -75,7 +75,7 @@ def test_another_ranking_in_the_log_is_noticed(make_shop: Any, body: str) -> Non
     first, second, third = (ARMS.index(one.arm) for one in shop.decide(rank=3).ranking)
     changed = body.translate(str.maketrans("012", f"{first}{third}{second}"))
     shop.store.write([("UPDATE events SET body = ? WHERE step = 1", (changed,))])
-    found = verify_bandit(shop.store, shop.number, "b")
+    found = verify_bandit(shop.store, shop.bandit_number, "b")
     assert (found.problem is None) == (body == "{}"), "without a ranking, the same arm is chosen"
 
 
@@ -102,7 +102,7 @@ def test_held_decisions_are_learned_with_the_arm_that_was_taken(make_shop: Any) 
     reward_arm(shop, made[0], 1.0, second)
     assert sum(one.pending for one in shop.state.bandit.arms.values()) == 2
     shop.clock.seconds = 11.0
-    shop.run(lambda: settle_due(shop.work, shop.number))
+    shop.run(lambda: settle_due(shop.work, shop.bandit_number))
     arms = shop.state.bandit.arms
     assert (arms[second].mean, arms[first].effective_size) == (1.0 if made[1].arm != second else 0.5, 0.0)
     assert sum(one.pending for one in arms.values()) == 0
@@ -191,6 +191,6 @@ def test_parquet_has_rankings(make_shop: Any) -> None:
     shop = make_shop(policy="ucb")
     made = shop.decide(rank=2)
     reward_arm(shop, made, 1.0, made.ranking[1].arm)
-    [row] = pq.read_table(io.BytesIO(b"".join(export.parquet_pieces(shop.store, shop.number, 5)))).to_pylist()
+    [row] = pq.read_table(io.BytesIO(b"".join(export.parquet_pieces(shop.store, shop.bandit_number, 5)))).to_pylist()
     ranked = [one.arm for one in made.ranking]
     assert (row["ranking"], row["taken"], row["position"], row["taken_reward"]) == (ranked, ranked[1], 2, 1.0)

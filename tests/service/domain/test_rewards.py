@@ -149,10 +149,10 @@ def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_u
     store.commit(work.events, work.created)
     work.clear()
     clock.seconds = 10.0
-    settle_due(work, state.number)
+    settle_due(work, state.bandit_number)
     assert work.events == []
     clock.seconds = 10.001
-    settle_due(work, state.number)
+    settle_due(work, state.bandit_number)
     first, *rest = work.events
     assert (first.kind, first.body) == ("learn", '{"to": 2, "age": 10}')
     assert [(row.kind, row.settles, row.value) for row in rest] == [("close", 1, 0.5), ("close", 2, 0.5)]

@@ -56,7 +56,7 @@ def test_a_shadow_replays_exactly(make_shop: Any, policy: str, other: str, learn
     change_arm(shop, "blue", max_share=0.8)
     shop.run(lambda: changes.add_arm(shop.work, "b", "pink"))
     shop.learn(10)
-    shop.store.save_snapshot(shop.number, shop.work.snapshot(shop.number))
+    shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
     restart(shop)
     shop.learn(10)
     shop.assert_replays()
@@ -127,7 +127,7 @@ def test_only_the_first_rewards_of_decisions_since_the_start_are_compared(make_s
     shop.reward(before, 1.0)
     shop.reward(after[0], 1.0)
     shop.clock.seconds += 20.5 + shop.clock.grace_seconds
-    shop.run(lambda: settle_due(shop.work, shop.number))
+    shop.run(lambda: settle_due(shop.work, shop.bandit_number))
     sums = shop.state.shadow.sums
     assert (sums.rewards + sums.uncovered, sums.unknown) == (2, 0)
     shop.assert_replays()
@@ -141,7 +141,7 @@ def test_a_shadow_changes_no_decision(make_shop: Any, shadow: str | None) -> Non
     if shadow is not None:
         set_shadow(shop, shadow)
     shop.learn(30)
-    chosen = "".join(str(one.arm) for one in shop.store.log(shop.number, kinds=("decision",)))
+    chosen = "".join(str(one.arm) for one in shop.store.log(shop.bandit_number, kinds=("decision",)))
     assert chosen == "21212220200000020122022201022222210202202221222220"
 
 
@@ -174,7 +174,7 @@ def test_a_promoted_shadow_decides_with_exactly_the_state_that_it_had(make_shop:
     assert promote(shop, keep, seed) == (before + 1, True)
     assert promote(shop, keep, seed) == (before + 1, False), "the same request again"
     assert [one.state_hash() for one in shop.state.bandits] == [shadow, *([policy] if keep else [])]
-    [event] = shop.store.events(shop.number, before)
+    [event] = shop.store.events(shop.bandit_number, before)
     assert (event.kind, json.loads(event.body)["policy"]) == ("policy", "lin-ucb")
     shop.learn(10)
     shop.assert_replays()
@@ -185,7 +185,7 @@ def test_a_replay_finds_another_choice_of_the_shadow(make_shop: Any) -> None:
     shop = make_shop(policy="ts", features=FEATURES)
     set_shadow(shop, "ucb")
     shop.learn(5)
-    [*_, event] = shop.store.log(shop.number, kinds=("decision",))
+    [*_, event] = shop.store.log(shop.bandit_number, kinds=("decision",))
     choice = read_details(event.body).shadow
     assert choice is not None
     found = re.search(r'"shadow":\[[^]]*\]', event.body)
@@ -193,9 +193,14 @@ def test_a_replay_finds_another_choice_of_the_shadow(make_shop: Any) -> None:
     for other in (f'"shadow":[{choice.column + 1},{choice.propensity}]', '"unit":"u"'):
         body = event.body.replace(found[0], other)
         shop.store.write(
-            [("UPDATE events SET body = ? WHERE bandit = ? AND sequence = ?", (body, shop.number, event.sequence))]
+            [
+                (
+                    "UPDATE events SET body = ? WHERE bandit = ? AND sequence = ?",
+                    (body, shop.bandit_number, event.sequence),
+                )
+            ]
         )
-        problem = verify_bandit(shop.store, shop.number, "b").problem
+        problem = verify_bandit(shop.store, shop.bandit_number, "b").problem
         assert problem is not None
         assert "as the shadow's choice" in problem
 

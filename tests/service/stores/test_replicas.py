@@ -305,7 +305,7 @@ def test_a_row_that_another_process_wrote_first_is_refused_by_the_store(store_ur
     stores[0].prepare()
     works = [UnitOfWork(store, Clock()) for store in stores]
     stores[0].begin({})
-    number = create(works[0], "b", api_types.Create(arms=ARMS, seed=1))[0].number
+    number = create(works[0], "b", api_types.Create(arms=ARMS, seed=1))[0].bandit_number
     stores[0].commit(works[0].events, works[0].created)
     works[0].clear()
     for work in works:

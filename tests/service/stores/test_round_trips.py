@@ -11,7 +11,7 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.domain.decision_details import read_details
-from dynabandit.service.request_queue import MAX_LOCKED_BANDITS, Request, commits
+from dynabandit.service.request_queue import MAX_LOCKED_BANDITS, WriterRequest, commits
 from dynabandit.service.stores import BanditKey, Statements
 from dynabandit.service.stores.postgres import LEADER_LOCKS, PostgresStore
 from dynabandit.service.stores.rows import BanditUnit, BeginResult
@@ -171,8 +171,8 @@ def test_a_commit_has_a_limited_number_of_bandits(recorded: tuple[RecordingStore
     many = [(store.decision_ids().make(number, 1), 1.0) for number in range(MAX_LOCKED_BANDITS + 1)]
     with pytest.raises(Exception, match=r"422: rewards must belong to at most 1000 bandits per call, got 1001"):
         client.reward_many(many)
-    small, large = Request(lambda work: None), Request(lambda work: None, bandits=range(600))
-    alone = Request(lambda work: None, alone=True)
+    small, large = WriterRequest(lambda work: None), WriterRequest(lambda work: None, bandits=range(600))
+    alone = WriterRequest(lambda work: None, alone=True)
     asked = [small, small, large, large, small, alone, alone, small]
     assert list(commits(asked)) == [[small, small, large], [large, small], [alone], [alone], [small]]
     assert list(commits([])) == []

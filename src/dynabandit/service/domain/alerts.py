@@ -21,14 +21,14 @@ GUARDRAIL, SAMPLE_RATIO = "guardrail", "sample-ratio"
 class SentAlert(NamedTuple):
     """An alert of a bandit as the webhook sends it."""
 
-    number: int
+    bandit_number: int
     message: monitoring_types.SentAlert
 
 
 def raise_alerts(work: UnitOfWork) -> None:
     """Add the alerts for which the events of this commit gave the evidence, and pause the arms that they are about."""
-    for number in {event.bandit for event in work.events}:
-        state = work.states.get(number)
+    for bandit_number in {event.bandit for event in work.events}:
+        state = work.states.get(bandit_number)
         if state is None or state.deleted:
             continue
         for metric, column in list(state.monitoring.guardrails.due):

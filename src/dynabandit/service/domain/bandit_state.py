@@ -27,7 +27,7 @@ from dynabandit.service.domain.events import (
     SHADOW,
     EventRow,
 )
-from dynabandit.service.domain.holdout_or_policy import first_propensities, place_propensities, ranked_columns
+from dynabandit.service.domain.holdout_or_policy import columns_of_decision, first_propensities, place_propensities
 from dynabandit.service.domain.learning import (
     AT_ONCE,
     SETTLED,
@@ -71,8 +71,8 @@ class LoggedState:
     up to step `settled_to` has its reward or was closed.
     """
 
-    def __init__(self, number: int, log: Log) -> None:
-        self.number = number
+    def __init__(self, bandit_number: int, log: Log) -> None:
+        self.bandit_number = bandit_number
         self.sequence = 0
         self.time = 0.0
         self.deleted = False
@@ -116,19 +116,20 @@ class LoggedState:
         with contextlib.ExitStack() as undone:
             for one in self.bandits:
                 undone.enter_context(one.undone_by_errors())
-            columns, held = ranked_columns(self.bandit, self.number, self.settings.holdout, asked, places or 1)
-            first = first_propensities(self.bandit, self.settings.holdout, asked)
-            probabilities = place_propensities(self.bandit, self.settings.holdout, asked, columns, first)
-            details = msgspec.structs.replace(asked, holdout=True) if held else asked
+            holdout = self.settings.holdout
+            columns, in_holdout = columns_of_decision(self.bandit, self.bandit_number, holdout, asked, places or 1)
+            first = first_propensities(self.bandit, holdout, asked)
+            probabilities = place_propensities(self.bandit, holdout, asked, columns, first)
+            details = msgspec.structs.replace(asked, holdout=True) if in_holdout else asked
             if self.shadow is not None:
                 known = first if places is None else None  # the reward of a ranking may be for another arm
                 details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, known))
-            self.bandit.play_column(columns[0], asked.context, counts_for_shares=not held)
+            self.bandit.play_column(columns[0], asked.context, counts_for_shares=not in_holdout)
         if places is not None:
             details = msgspec.structs.replace(details, ranking=columns, propensities=probabilities)
-        number, step, body = self.sequence + 1, self.bandit.step, write_details(details)
-        value = None if probabilities is None else probabilities[0] or None  # 0 is a rounding error: the arm was chosen
-        event = EventRow(self.number, number, DECISION, step, None, columns[0], value, now, wall, key, body)
+        sequence, step, arm, body = self.sequence + 1, self.bandit.step, columns[0], write_details(details)
+        propensity = None if probabilities is None else probabilities[0] or None  # 0 is a rounding error
+        event = EventRow(self.bandit_number, sequence, DECISION, step, None, arm, propensity, now, wall, key, body)
         self._advance(event)
         return event
 
@@ -144,15 +145,15 @@ class LoggedState:
         """Add a decision that was made elsewhere, by a local decider or another system, and return its event."""
         if self.shadow is not None:
             details = msgspec.structs.replace(details, shadow=self.shadow.choose(details))
-        step, body = self.bandit.step + 1, write_details(details)
-        event = EventRow(self.number, self.sequence + 1, DECISION, step, None, column, propensity, now, wall, key, body)
+        sequence, step, body = self.sequence + 1, self.bandit.step + 1, write_details(details)
+        event = EventRow(self.bandit_number, sequence, DECISION, step, None, column, propensity, now, wall, key, body)
         self._replay_decision(event)  # the shadow has chosen, and must not choose again
         self._advance(event)
         return event
 
     def create(self, now: float, wall: float, text: str, body: dict[str, Any], bandit: Bandit) -> EventRow:
         """Begin with a bandit that was made from the body of this first event, and return the event."""
-        event = EventRow(self.number, 1, CREATE, None, None, None, None, now, wall, None, text)
+        event = EventRow(self.bandit_number, 1, CREATE, None, None, None, None, now, wall, None, text)
         self._bandit = bandit
         self._note_change(event, body)
         self._advance(event)
@@ -166,7 +167,7 @@ class LoggedState:
 
     def change_policy(self, now: float, wall: float, body: str, bandit: Bandit) -> EventRow:
         """Continue with a bandit whose new policy has learned all rewards so far, and return the event."""
-        event = EventRow(self.number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
+        event = EventRow(self.bandit_number, self.sequence + 1, POLICY, None, None, None, None, now, wall, None, body)
         self._bandit, self.rules = bandit, RULES
         self.shadow = restarted(self.shadow)
         self._advance(event)
@@ -174,7 +175,7 @@ class LoggedState:
 
     def start_shadow(self, now: float, wall: float, body: str, bandit: Bandit) -> EventRow:
         """Let a bandit whose policy has learned all rewards so far be the shadow, and return the event."""
-        event = EventRow(self.number, self.sequence + 1, SHADOW, None, None, None, None, now, wall, None, body)
+        event = EventRow(self.bandit_number, self.sequence + 1, SHADOW, None, None, None, None, now, wall, None, body)
         self.shadow = Shadow(bandit)
         self._advance(event)
         return event
@@ -192,7 +193,7 @@ class LoggedState:
         body: str | None = None,
     ) -> EventRow:
         """Add any other event and return it."""
-        event = EventRow(self.number, self.sequence + 1, kind, None, settles, arm, value, now, wall, key, body)
+        event = EventRow(self.bandit_number, self.sequence + 1, kind, None, settles, arm, value, now, wall, key, body)
         self._apply(event)
         return event
 
@@ -263,7 +264,7 @@ class LoggedState:
         bandit = self.bandit
         if event.step != bandit.step + 1:
             raise self._mismatch(event, f"the log has step {event.step}, the replay step {bandit.step + 1}")
-        details = read_details(event.body)
+        details, holdout = read_details(event.body), self.settings.holdout
         is_imported, is_local = event.step <= self.settings.imported, details.decider is not None
         if is_imported or is_local or self.rules < RULES:  # `LocalReplay` makes local ones again
             column = -1 if event.arm is None else event.arm
@@ -274,9 +275,9 @@ class LoggedState:
                 self.taken[self.rules] += 1
             return
         logged = [-1 if event.arm is None else event.arm] if details.ranking is None else details.ranking
-        columns, held = ranked_columns(bandit, self.number, self.settings.holdout, details, len(logged))
-        if held != details.holdout:
-            raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {held}")
+        columns, in_holdout = columns_of_decision(bandit, self.bandit_number, holdout, details, len(logged))
+        if in_holdout != details.holdout:
+            raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {in_holdout}")
         for column, there in zip(columns, logged, strict=True):
             if column != there:
                 names = bandit.names
@@ -284,7 +285,7 @@ class LoggedState:
                 raise self._mismatch(event, f"the log chose arm {name!r}, the replay {names[column]!r}")
         if event.arm != columns[0]:
             raise self._mismatch(event, f"its arm {event.arm} is not the first of its ranking {columns}")
-        bandit.play_column(columns[0], details.context, counts_for_shares=not held)
+        bandit.play_column(columns[0], details.context, counts_for_shares=not in_holdout)
 
     def _replay_shadow(self, event: EventRow) -> None:
         """Let the shadow choose again and compare, unless it chose by older rules."""
@@ -304,7 +305,7 @@ class LoggedState:
             raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
         contextual = self.bandit.policy.functions.contextual
         if contextual or self.monitoring.lift is not None or self.shadow is not None:
-            known = bodies_of(self.number, learned, self._log, known)
+            known = bodies_of(self.bandit_number, learned, self._log, known)
         teach(self.bandit, learned, known)
         self.monitoring.learn(learned, known, self.bandit)
         if self.shadow is not None:
@@ -336,8 +337,7 @@ class LoggedState:
 
     def state_hash(self) -> str:
         """Return a hash of the state and of how far the log was read."""
-        learner = self.learner
-        held = [] if learner.rule == AT_ONCE else [learner.rule, learner.learned_to]
+        held = [] if self.learner.rule == AT_ONCE else [self.learner.rule, self.learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
         rest += self.monitoring.to_list()
         if self.deciders:
@@ -381,12 +381,12 @@ class LoggedState:
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, number: int, text: str, log: Log) -> "LoggedState":
+    def from_json(cls, bandit_number: int, text: str, log: Log) -> "LoggedState":
         """Return the state that `to_json` wrote."""
         content = json.loads(text)
         if content.get("format") != SNAPSHOT_FORMAT:
             raise ValueError(f"a snapshot must have format {SNAPSHOT_FORMAT!r}, got {content.get('format')!r}")
-        state = cls(number, log)
+        state = cls(bandit_number, log)
         for name in ("sequence", "time", "deleted", "settled_to", "rules"):
             setattr(state, name, content[name])
         state.settings = Settings.of_new_bandit(content["settings"])

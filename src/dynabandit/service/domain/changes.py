@@ -45,16 +45,16 @@ def create(
 
     `prepared` is what `prepare` returned or raised in another thread, which saves time here.
     """
-    number = work.find(name)
-    if number is not None:
-        return _existing(work, name, number, asked), False
+    bandit_number = work.find(name)
+    if bandit_number is not None:
+        return _existing(work, name, bandit_number, asked), False
     if isinstance(prepared, InvalidValueError):
         raise prepared
     new = prepared or prepare(name, asked)
     state = LoggedState(secrets.randbits(ID_BITS), work.store)
     work.events.append(state.create(work.clock.now(), work.clock.wall(), *new))
-    work.created.append((state.number, name))
-    work.states[state.number], work.names[name] = state, state.number
+    work.created.append((state.bandit_number, name))
+    work.states[state.bandit_number], work.names[name] = state, state.bandit_number
     return state, True
 
 
@@ -64,10 +64,10 @@ def _body(name: str, asked: api_types.Create) -> dict[str, Any]:
     return {field: value for field, value in body.items() if value is not None or field not in NEW_FIELDS}
 
 
-def _existing(work: UnitOfWork, name: str, number: int, asked: api_types.Create) -> LoggedState:
+def _existing(work: UnitOfWork, name: str, bandit_number: int, asked: api_types.Create) -> LoggedState:
     """Return the bandit that exists, or raise an error if it was created from another body."""
     body, state = _body(name, asked), work.named(name)  # raises where there is no log to compare with
-    first = work.store.events(number, 0, 1)
+    first = work.store.events(bandit_number, 0, 1)
     if not first:
         raise WriteConflictError(f"bandit {name!r} was erased meanwhile")
     there = msgspec.json.decode(first[0].body or "{}")
@@ -240,8 +240,8 @@ def current_warm_start(
 def lock_start(work: UnitOfWork, state: LoggedState) -> LogStart:
     """Return where the log of a bandit starts; until the commit no other process can compact it."""
     if not work.store.in_transaction:
-        work.store.begin({state.number: state.sequence})
-    return read_start(work.store, state.number)
+        work.store.begin({state.bandit_number: state.sequence})
+    return read_start(work.store, state.bandit_number)
 
 
 def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tuple[int, bool, int]:
@@ -252,21 +252,21 @@ def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tu
     erased, too.
     """
     store = work.store
-    number = store.find_log(name, identity, erasing=erase)
-    left = events_left(store, number) if erase else 0
-    row = store.bandit(number)
+    bandit_number = store.find_log(name, identity, erasing=erase)
+    left = events_left(store, bandit_number) if erase else 0
+    row = store.bandit(bandit_number)
     if row is not None and row.erasing:
-        return number, False, left
-    exists = work.find(name) == number
+        return bandit_number, False, left
+    exists = work.find(name) == bandit_number
     if left > ERASED_ROWS:
-        work.erasing.append(number)
+        work.erasing.append(bandit_number)
     elif erase:
-        work.erased.append(number)
+        work.erased.append(bandit_number)
         left = 0
     elif exists:
         state = work.named(name)
         work.events.append(state.append(DELETE, work.now(state), work.clock.wall()))
-        work.deleted.append(number)
+        work.deleted.append(bandit_number)
     if exists:
         work.names.pop(name, None)
-    return number, erase or exists, left
+    return bandit_number, erase or exists, left

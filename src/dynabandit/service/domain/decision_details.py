@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-Context = dict[str, Any]  # feature -> value
+ContextValues = dict[str, Any]  # feature -> value
 
 
 class ShadowChoice(msgspec.Struct, array_like=True, frozen=True):
@@ -18,7 +18,7 @@ class DecisionDetails(msgspec.Struct, omit_defaults=True, frozen=True):
     """What the log holds about a decision besides its arm, step, time, propensity and idempotency key."""
 
     count: int = 1  # the decisions of the request, on the first one of several with an idempotency key
-    context: Context | None = None
+    context: ContextValues | None = None
     unit: str | None = None  # whom the decision is for
     holdout: bool = False  # whether the unit is in the holdout, so that the policy did not decide
     uncounted: bool = False  # for the lift: the unit had a decision before, or the holdout's arm could not be chosen
@@ -67,12 +67,12 @@ def write_details(details: DecisionDetails) -> str | None:
     return _encode(details).decode()
 
 
-def context_size(context: Context | None) -> int:
+def context_size(context: ContextValues | None) -> int:
     """Return how many bytes a context has as JSON."""
     return 0 if context is None else len(_encode(context))
 
 
-def check_size(context: Context | None) -> None:
+def check_size(context: ContextValues | None) -> None:
     """Raise an error if a context is too large.
 
     Examples

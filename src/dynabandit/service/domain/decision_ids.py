@@ -30,10 +30,10 @@ class DecisionIds:
         self._unsigned = unsigned
         self._keyed_hash = hashlib.blake2b(digest_size=SIGNATURE_BYTES, key=secret)
 
-    def make(self, number: int, step: int) -> str:
+    def make(self, bandit_number: int, step: int) -> str:
         """Return the id of a decision, given the number of its bandit."""
-        plain = f"{public_id(number)}-{step}"
-        return plain if step <= self._unsigned.get(number, 0) else f"{plain}-{self._signature(plain)}"
+        plain = f"{public_id(bandit_number)}-{step}"
+        return plain if step <= self._unsigned.get(bandit_number, 0) else f"{plain}-{self._signature(plain)}"
 
     def _signature(self, plain: str) -> str:
         keyed_hash = self._keyed_hash.copy()
@@ -47,5 +47,5 @@ class DecisionIds:
         match = _PLAIN.fullmatch(plain if is_signed else text)
         if match is None:
             return None
-        number, step = read_public_id(match[1]) or 0, int(match[2])
-        return (number, step) if is_signed or step <= self._unsigned.get(number, 0) else None
+        bandit_number, step = read_public_id(match[1]) or 0, int(match[2])
+        return (bandit_number, step) if is_signed or step <= self._unsigned.get(bandit_number, 0) else None

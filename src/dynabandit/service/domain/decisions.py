@@ -8,7 +8,7 @@ import msgspec
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.decision_details import (
-    Context,
+    ContextValues,
     DecisionDetails,
     check_size,
     context_size,
@@ -29,7 +29,7 @@ def decide(work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None
     """Make decisions, or return those that the idempotency key or the unit got before."""
     state = work.named(name)
     if key is not None:
-        before = work.find_keyed(state.number, key)
+        before = work.find_keyed(state.bandit_number, key)
         if before:
             _check_same_request(state, before, asked)
             return [_api_decision(work, state, event) for event in before]
@@ -77,7 +77,7 @@ def _assignment(work: UnitOfWork, state: LoggedState, asked: DecisionDetails) ->
     sticky_for = state.settings.sticky_for
     if sticky_for is None or asked.unit is None:
         return None
-    latest = work.find_unit(state.number, asked.unit)
+    latest = work.find_unit(state.bandit_number, asked.unit)
     if latest is None or work.now(state) - latest.time >= sticky_for:
         return None
     is_asked = asked.among is None or latest.arm in asked.among
@@ -92,7 +92,7 @@ def is_uncounted(work: UnitOfWork, state: LoggedState, unit: str | None, among: 
     holdout = state.settings.holdout
     if holdout is None:
         return False
-    returns = unit is not None and work.find_unit(state.number, unit) is not None
+    returns = unit is not None and work.find_unit(state.bandit_number, unit) is not None
     return returns or not holdout.is_possible(state.bandit, among)
 
 
@@ -101,7 +101,7 @@ def assign(work: UnitOfWork, state: LoggedState, unit: str, event: EventRow) -> 
     if state.settings.sticky_for is not None or state.settings.holdout is not None:
         holdout = read_details(event.body).holdout
         row = UnitRow(event.step or 0, event.arm or 0, event.time, event.value, holdout)
-        work.units[state.number, unit_hash(unit)] = row
+        work.units[state.bandit_number, unit_hash(unit)] = row
 
 
 def check_imported(state: LoggedState) -> None:
@@ -111,7 +111,7 @@ def check_imported(state: LoggedState) -> None:
         raise ConflictError(f"{done} of {rows} decisions are imported: let dynabandit import run to its end first")
 
 
-def _check_work(arms: int, count: int, places: int | None, context: Context | None) -> None:
+def _check_work(arms: int, count: int, places: int | None, context: ContextValues | None) -> None:
     """Raise an error if decisions would take so long that all other requests wait."""
     draws = arms if places is None else arms * places * PLACE_DRAWS
     if count * draws > MAX_DRAWS and count > 1:
@@ -157,7 +157,7 @@ def make_decisions(
         raise InvalidValueError(about_context(str(error))) from None
     events += [state.decide(now, wall, None, details, places) for _ in range(count - 1)]
     if key is not None:
-        work.keyed[state.number, key] = events
+        work.keyed[state.bandit_number, key] = events
     work.events += events
     return events
 
@@ -176,9 +176,9 @@ def about_context(problem: str) -> str:
 
 def _assigned_decision(work: UnitOfWork, state: LoggedState, assigned: UnitRow) -> api_types.Decision:
     step, names = assigned.step, state.bandit.names
-    made = state.open.get(step) or work.store.decision(state.number, step)
+    made = state.open.get(step) or work.store.decision(state.bandit_number, step)
     return api_types.Decision(
-        work.store.decision_ids().make(state.number, step),
+        work.store.decision_ids().make(state.bandit_number, step),
         names[assigned.arm],
         step,
         assigned.propensity,
@@ -192,7 +192,7 @@ def _api_decision(work: UnitOfWork, state: LoggedState, event: EventRow) -> api_
     step, arm = event.step or 0, state.bandit.names[event.arm or 0]
     details = read_details(event.body)
     return api_types.Decision(
-        work.store.decision_ids().make(state.number, step),
+        work.store.decision_ids().make(state.bandit_number, step),
         arm,
         step,
         event.value,
@@ -214,6 +214,6 @@ def remove_expired_units(work: UnitOfWork) -> None:
 
     With a holdout they stay: the lift counts each of them once.
     """
-    for number, state in work.states.items():
+    for bandit_number, state in work.states.items():
         if state.settings.sticky_for is not None and state.settings.holdout is None:
-            work.store.remove_units(number, work.now(state) - state.settings.sticky_for, REMOVED_UNITS)
+            work.store.remove_units(bandit_number, work.now(state) - state.settings.sticky_for, REMOVED_UNITS)

@@ -17,13 +17,13 @@ class Holdout(NamedTuple):
     share: float
     control: str | None = None
 
-    def column(self, bandit: Bandit, number: int, unit: str, among: Sequence[int] | None = None) -> int | None:
+    def column(self, bandit: Bandit, bandit_number: int, unit: str, among: Sequence[int] | None = None) -> int | None:
         """Return the column that a unit of the holdout gets, or None if the policy decides.
 
         Both depend only on the number of the bandit, the unit and the arms that can be chosen. If the control arm
         cannot be chosen, the policy decides.
         """
-        group, place = _hashes(number, unit)
+        group, place = _hashes(bandit_number, unit)
         if group >= self.share:
             return None
         columns = self._columns(bandit, among)
@@ -46,8 +46,8 @@ class Holdout(NamedTuple):
         columns = self._columns(bandit, among)
         if len(columns) == 0:
             return probability  # there is no holdout while its arm cannot be chosen
-        held = float((columns == column).sum() / len(columns))
-        return self.share * held + (1.0 - self.share) * probability
+        within = float((columns == column).sum() / len(columns))
+        return self.share * within + (1.0 - self.share) * probability
 
 
 def unit_of_step(step: int) -> str:
@@ -55,7 +55,7 @@ def unit_of_step(step: int) -> str:
     return f"\0step {step}"
 
 
-def _hashes(number: int, unit: str) -> tuple[float, float]:
+def _hashes(bandit_number: int, unit: str) -> tuple[float, float]:
     """Return two independent numbers in [0, 1), functions of the bandit and the unit.
 
     Examples
@@ -63,7 +63,7 @@ def _hashes(number: int, unit: str) -> tuple[float, float]:
     >>> [round(one, 3) for one in _hashes(33, "user-17")] == [round(one, 3) for one in _hashes(33, "user-17")]
     True
     """
-    key = number.to_bytes(HASH_BYTES, "little")
+    key = bandit_number.to_bytes(HASH_BYTES, "little")
     digest = hashlib.blake2b(unit.encode(), digest_size=2 * HASH_BYTES, key=key).digest()
     first, second = (int.from_bytes(part, "little") >> 11 for part in (digest[:HASH_BYTES], digest[HASH_BYTES:]))
     return first * 2.0**-53, second * 2.0**-53

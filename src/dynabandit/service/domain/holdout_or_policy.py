@@ -10,19 +10,19 @@ from dynabandit.service.domain.decision_details import DecisionDetails
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
 
 
-def ranked_columns(
-    bandit: Bandit, number: int, holdout: Holdout | None, asked: DecisionDetails, places: int
+def columns_of_decision(
+    bandit: Bandit, bandit_number: int, holdout: Holdout | None, asked: DecisionDetails, places: int
 ) -> tuple[list[int], bool]:
     """Return the columns of the next decision in order, up to `places`, and whether the unit is in the holdout."""
-    context, among, held = asked.context, asked.among, None
+    context, among, of_holdout = asked.context, asked.among, None
     if holdout is not None:
         unit = unit_of_step(bandit.step + 1) if asked.unit is None else asked.unit
-        held = holdout.column(bandit, number, unit, among)
-    if held is None:
+        of_holdout = holdout.column(bandit, bandit_number, unit, among)
+    if of_holdout is None:
         return bandit.ranked_columns(places, context, among), False
     available = bandit.available_columns(among)
-    left = available[available != held]
-    return [held, *(bandit.ranked_columns(places - 1, context, left) if places > 1 and len(left) else ())], True
+    left = available[available != of_holdout]
+    return [of_holdout, *(bandit.ranked_columns(places - 1, context, left) if places > 1 and len(left) else ())], True
 
 
 def place_propensities(

@@ -155,11 +155,11 @@ class SettlingAge:
 
 
 def bodies_of(
-    number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None] = {}
+    bandit_number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None] = {}
 ) -> dict[int, str | None]:
     """Return the bodies of the decisions that are learned, by step; some may be `known`, the log has the others."""
     missing = [one.step for one in observations if one.value is not None and one.step not in known]
-    return {**log.decision_bodies(number, missing), **known}
+    return {**log.decision_bodies(bandit_number, missing), **known}
 
 
 def teach(bandit: Bandit, observations: Iterable[Observation], bodies: Mapping[int, str | None]) -> None:

@@ -68,7 +68,8 @@ class HoldoutLift:
         """Return what the API and the pages show."""
         found = self.estimate()
         policy, holdout = (
-            GroupState(self.decisions[held], self.rewards(held), self.mean(held)) for held in (False, True)
+            GroupState(self.decisions[in_holdout], self.rewards(in_holdout), self.mean(in_holdout))
+            for in_holdout in (False, True)
         )
         ends = (None if math.isnan(end) else end for end in (*found.absolute, *found.relative))
         return HoldoutState(self.share, self.control, policy, holdout, *ends)

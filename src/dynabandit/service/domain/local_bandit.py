@@ -4,14 +4,14 @@ import hashlib
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.block_decisions import choose_columns, compile_blocks
-from dynabandit.service.domain.decision_details import Context
+from dynabandit.service.domain.decision_details import ContextValues
 from dynabandit.service.domain.holdout import Holdout
 
 MAX_BLOCK = 256  # decisions that are made at a time
 
 
 class LocalBandit:
-    """The state of bandit `number` after event `base`, with a random stream for one decider.
+    """The state of bandit `bandit_number` after event `base`, with a random stream for one decider.
 
     Its decisions are a function of this state, the decider, the contexts and the units. They count as plays, but it
     learns no rewards. If they are made in blocks, where that is possible, `bandit` is ahead of them.
@@ -20,7 +20,7 @@ class LocalBandit:
     def __init__(
         self,
         bandit: Bandit,
-        number: int,
+        bandit_number: int,
         holdout: Holdout | None,
         decider: str,
         base: int,
@@ -33,9 +33,9 @@ class LocalBandit:
         self._ready: list[int] = []  # the columns of the next decisions, in reverse order
         self._block = 1
         self._in_blocks = in_blocks and MAX_BLOCK > 1 and holdout is None and bandit.context is None
-        self._number, self._holdout, self._decider = number, holdout, decider
+        self._number, self._holdout, self._decider = bandit_number, holdout, decider
 
-    def decide(self, step: int, context: Context | None, unit: str | None) -> tuple[int, bool]:
+    def decide(self, step: int, context: ContextValues | None, unit: str | None) -> tuple[int, bool]:
         """Return the column of decision `step` of the decider, and whether the unit is in the holdout."""
         if self._in_blocks and context is None:
             return self._next_ready(), False

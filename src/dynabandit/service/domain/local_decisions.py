@@ -25,19 +25,21 @@ class StoredBatch(NamedTuple):
 def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> StoredBatch:
     """Store what is new in a batch."""
     state = work.named(name)
-    if batch.id != public_id(state.number):
-        raise ConflictError(f"id must be {public_id(state.number)!r}, that of bandit {name!r} now, got {batch.id!r}")
+    if batch.id != public_id(state.bandit_number):
+        raise ConflictError(
+            f"id must be {public_id(state.bandit_number)!r}, that of bandit {name!r} now, got {batch.id!r}"
+        )
     check_imported(state)
     _check(state, batch)
     if state.settings.holdout is not None:  # `is_uncounted` asks for each unit
-        work.look_up_units(state.number, (one.unit for one in batch.decisions if one.unit is not None))
+        work.look_up_units(state.bandit_number, (one.unit for one in batch.decisions if one.unit is not None))
     for step in _new_steps(work, state, batch):
         _take(work, state, batch, step)
     given = [(one.decider, one.step) for one in batch.rewards]
     steps = _service_steps(work, state, given)
     errors: list[rewards.RewardError | None] = []
     for local, one in zip(given, batch.rewards, strict=True):
-        found = (state.number, steps[local]) if local in steps else None
+        found = (state.bandit_number, steps[local]) if local in steps else None
         try:  # a reward that is not valid since the policy was changed must not keep others from being stored
             errors += rewards.reward_many(work, [rewards.GivenReward(found, one.reward)], None)
         except InvalidValueError as error:
@@ -75,8 +77,8 @@ def _new_steps(work: UnitOfWork, state: LoggedState, batch: local_types.LocalBat
 def _service_steps(work: UnitOfWork, state: LoggedState, local: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """Return the steps in the log of those local decisions, as (decider, number there), that are stored."""
     keys = {local_key(*one): one for one in local}
-    made = {key: found[0].step or 0 for key in keys if (found := work.keyed.get((state.number, key)))}
-    made |= steps_of(work.store, state.number, [key for key in keys if key not in made])
+    made = {key: found[0].step or 0 for key in keys if (found := work.keyed.get((state.bandit_number, key)))}
+    made |= steps_of(work.store, state.bandit_number, [key for key in keys if key not in made])
     return {keys[key]: step for key, step in made.items()}
 
 
@@ -96,6 +98,6 @@ def _take(work: UnitOfWork, state: LoggedState, batch: local_types.LocalBatch, s
     key = local_key(batch.decider, step)
     event = state.take(decision.arm, now, wall, key, details)
     work.events.append(event)
-    work.keyed[state.number, key] = [event]
+    work.keyed[state.bandit_number, key] = [event]
     if decision.unit is not None:
         assign(work, state, decision.unit, event)

@@ -23,7 +23,7 @@ class LocalReplay:
 
     def __init__(self, store: Store, state: LoggedState) -> None:
         """Prepare a replay that starts with a state."""
-        found = map(local_details, local_bodies(store, state.number, state.sequence))
+        found = map(local_details, local_bodies(store, state.bandit_number, state.sequence))
         self._left = Counter((one.decider, one.base) for one in found if one)  # decisions of a decider from a state
         self._users = Counter(base for _, base in self._left if base)  # deciders that will use a state
         self._bases: dict[int, Bandit] = {}
@@ -61,8 +61,8 @@ class LocalReplay:
         self._users[base] -= 1
         if self._users[base] <= 0:
             self._bases.pop(base, None)
-        holdout, number = state.settings.holdout, state.number
-        return None if found is None else LocalBandit(found, number, holdout, decider, base)
+        holdout, bandit_number = state.settings.holdout, state.bandit_number
+        return None if found is None else LocalBandit(found, bandit_number, holdout, decider, base)
 
     def check(self, state: LoggedState, event: EventRow) -> None:
         """Make a local decision again before its event is applied to a state, and compare."""
@@ -80,12 +80,12 @@ class LocalReplay:
 
     def _make(self, local: LocalBandit, state: LoggedState, event: EventRow, details: DecisionDetails) -> None:
         try:
-            column, held = local.decide(details.local_step, details.context, details.unit)
+            column, in_holdout = local.decide(details.local_step, details.context, details.unit)
         except (TypeError, ValueError) as error:
             problem = f"decider {details.decider} could not decide: {str(error)[:200]}"
             raise ReplayMismatchError(state.settings.name, event.sequence, problem) from error
-        if (column, held) != (event.arm, details.holdout):
-            chosen = f"arm {state.bandit.names[column]!r}{' of the holdout' if held else ''}"
+        if (column, in_holdout) != (event.arm, details.holdout):
+            chosen = f"arm {state.bandit.names[column]!r}{' of the holdout' if in_holdout else ''}"
             problem = f"the log has another choice of decider {details.decider} than the replay, {chosen}"
             raise ReplayMismatchError(state.settings.name, event.sequence, problem)
         self.made += 1

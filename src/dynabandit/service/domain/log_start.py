@@ -26,39 +26,39 @@ def start_event(state: LoggedState, wall: float) -> EventRow:
     """Return the event that makes a state the start of its log."""
     start = LogStart(state.sequence, state.learner.learned_to)
     body = json.dumps({**start._asdict(), "state_hash": state.saved_hash, "state": state.to_json()})
-    return EventRow(state.number, 0, START, None, None, None, None, state.time, wall, None, body)
+    return EventRow(state.bandit_number, 0, START, None, None, None, None, state.time, wall, None, body)
 
 
-def read_start(store: Store, number: int) -> LogStart:
+def read_start(store: Store, bandit_number: int) -> LogStart:
     """Return where the log of a bandit starts."""
-    body = store.start_of_log(number)
+    body = store.start_of_log(bandit_number)
     if body is None:
         return LogStart()
     try:
         content = json.loads(body)
         return LogStart(content["sequence"], content["learned_to"])
     except DAMAGE:
-        raise _damaged(store, number) from None
+        raise _damaged(store, bandit_number) from None
 
 
-def state_at_start(store: Store, number: int, log: Log | None = None) -> LoggedState:
+def state_at_start(store: Store, bandit_number: int, log: Log | None = None) -> LoggedState:
     """Return the state with which the log of a bandit starts; it reads later events from `log`, or from the store."""
-    body = store.start_of_log(number)
+    body = store.start_of_log(bandit_number)
     if body is None:
-        return LoggedState(number, log or store)
+        return LoggedState(bandit_number, log or store)
     try:
         content = json.loads(body)
-        state = LoggedState.from_json(number, content["state"], log or store)
+        state = LoggedState.from_json(bandit_number, content["state"], log or store)
         saved = content["state_hash"]
         is_whole = state.saved_hash == saved or not saved.startswith(HASH_PREFIX)  # made by earlier rules
     except UnknownPolicyError as error:
-        raise unreadable(store.name_of(number), 0, error) from None
+        raise unreadable(store.name_of(bandit_number), 0, error) from None
     except DAMAGE:
         is_whole = False
     if not is_whole:
-        raise _damaged(store, number)
+        raise _damaged(store, bandit_number)
     return state
 
 
-def _damaged(store: Store, number: int) -> ReplayMismatchError:
-    return ReplayMismatchError(store.name_of(number), 0, "the start of the log does not have its own hash")
+def _damaged(store: Store, bandit_number: int) -> ReplayMismatchError:
+    return ReplayMismatchError(store.name_of(bandit_number), 0, "the start of the log does not have its own hash")

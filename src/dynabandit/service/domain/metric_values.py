@@ -9,28 +9,28 @@ from dynabandit.validation import unknown
 
 
 def add_metrics(
-    work: UnitOfWork, number: int, step: int, values: dict[str, float], namespace: str | None = None
+    work: UnitOfWork, bandit_number: int, step: int, values: dict[str, float], namespace: str | None = None
 ) -> None:
     """Count the metrics of a decision; the same values again change nothing, another one is an error.
 
     With a namespace, decisions of bandits outside of it do not exist.
     """
-    state = bandit_of(work, number, step, namespace)
+    state = bandit_of(work, bandit_number, step, namespace)
     _check(state, values)
     arm = find_decision(work, state, step).arm
     new = {}
     for metric, value in values.items():
-        before = work.find_keyed(number, metric_key(step, metric))
+        before = work.find_keyed(bandit_number, metric_key(step, metric))
         if not before:
             new[metric] = value + 0.0  # turns -0.0 into 0.0, which every store returns unchanged
         elif before[0].value != value:
-            decision = work.store.decision_ids().make(number, step)
+            decision = work.store.decision_ids().make(bandit_number, step)
             raise ConflictError(f"decision {decision!r} has the {metric} {before[0].value:g} already, got {value:g}")
     now, wall = work.now(state), work.clock.wall()
     for metric, value in new.items():
         key = metric_key(step, metric)
         event = state.append(METRIC, now, wall, arm=arm, value=value, key=key)
-        work.keyed[number, key] = [event]
+        work.keyed[bandit_number, key] = [event]
         work.events.append(event)
 
 

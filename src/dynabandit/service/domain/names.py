@@ -68,7 +68,7 @@ def legible(name: str) -> str:
 
 
 @functools.lru_cache(maxsize=1000)
-def public_id(number: int) -> str:
+def public_id(bandit_number: int) -> str:
     """Return a bandit's number as twelve letters.
 
     Examples
@@ -76,7 +76,7 @@ def public_id(number: int) -> str:
     >>> public_id(33), read_public_id("000000000011")
     ('000000000011', 33)
     """
-    return "".join(LETTERS[number >> shift & 31] for shift in range(ID_BITS - 5, -1, -5))
+    return "".join(LETTERS[bandit_number >> shift & 31] for shift in range(ID_BITS - 5, -1, -5))
 
 
 @functools.lru_cache(maxsize=1000)
@@ -84,7 +84,7 @@ def read_public_id(text: str) -> int | None:
     """Return the number that `public_id` encoded, or None if `text` is not such an id."""
     if not _PUBLIC.fullmatch(text):
         return None
-    number = 0
+    bandit_number = 0
     for letter in text:
-        number = number << 5 | _VALUE[letter]
-    return number
+        bandit_number = bandit_number << 5 | _VALUE[letter]
+    return bandit_number

@@ -7,7 +7,7 @@ from dynabandit.features import FeatureEncoder
 from dynabandit.service import api_types, field_types
 from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.decision_details import Context, DecisionDetails, read_details
+from dynabandit.service.domain.decision_details import ContextValues, DecisionDetails, read_details
 from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.names import clean_name
 from dynabandit.service.domain.personalizer_features import arm_features, flat_features
@@ -80,7 +80,7 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> None:
 def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tuple[RankResponse, list[str]]:
     """Choose one of the actions, or return what the event got before; also return the arms that were added."""
     state, added = work.named(name), list[str]()
-    made = work.find_keyed(state.number, event_id)
+    made = work.find_keyed(state.bandit_number, event_id)
     if not made:
         actions, context = _ranked(asked), _context(state, asked)
         added = _add_arms(work, state, name, actions)
@@ -97,7 +97,7 @@ def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tupl
     return _response(state, asked, event_id, made[0]), added
 
 
-def _probabilities(state: LoggedState, context: Context | None, among: list[int]) -> list[float] | None:
+def _probabilities(state: LoggedState, context: ContextValues | None, among: list[int]) -> list[float] | None:
     """Return the probability with which each arm is chosen, or None if it is not known exactly."""
     bandit, holdout = state.bandit, state.settings.holdout
     known = bandit.exact_probabilities(context, among) if len(bandit.available_columns(among)) else None
@@ -111,15 +111,17 @@ def _probabilities(state: LoggedState, context: Context | None, among: list[int]
     )
 
 
-def _context(state: LoggedState, asked: RankRequest) -> Context | None:
+def _context(state: LoggedState, asked: RankRequest) -> ContextValues | None:
     declared = state.bandit.features
     return None if declared is None else _checked_context(declared, asked)
 
 
-def _checked_context(declared: FeatureEncoder, asked: RankRequest) -> Context:
+def _checked_context(declared: FeatureEncoder, asked: RankRequest) -> ContextValues:
     """Return the context as the features of a bandit: all in the hashed one, or those with their names."""
     flat = flat_features("contextFeatures", asked.context_features)
-    context: Context = {CONTEXT: flat} if _is_hashed(declared) else {name: flat.get(name) for name in declared.names}
+    context: ContextValues = (
+        {CONTEXT: flat} if _is_hashed(declared) else {name: flat.get(name) for name in declared.names}
+    )
     try:
         declared.encode(context)
     except (TypeError, ValueError) as error:
@@ -164,7 +166,7 @@ def _response(state: LoggedState, asked: RankRequest, event_id: str, event: Even
 def reward(work: UnitOfWork, name: str, event_id: str, value: float) -> None:
     """Count the reward of an event."""
     state, step = _find_event(work, name, event_id)
-    rewards.reward(work, state.number, step, value)
+    rewards.reward(work, state.bandit_number, step, value)
 
 
 def activate(work: UnitOfWork, name: str, event_id: str) -> None:
@@ -175,7 +177,7 @@ def activate(work: UnitOfWork, name: str, event_id: str) -> None:
 
 def _find_event(work: UnitOfWork, name: str, event_id: str) -> tuple[LoggedState, int]:
     state = work.named(name)
-    found = work.find_keyed(state.number, event_id)
+    found = work.find_keyed(state.bandit_number, event_id)
     if not found:
         raise NotFoundError(f"there is no event {event_id!r}")
     return state, found[0].step or 0

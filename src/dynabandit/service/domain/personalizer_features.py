@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.features.kinds import Hashed
-from dynabandit.service.domain.decision_details import Context
+from dynabandit.service.domain.decision_details import ContextValues
 from dynabandit.service.errors import InvalidValueError
 
 MAX_FEATURES = 1000  # of a context or an action
@@ -61,7 +61,7 @@ def _add(found: Flat, name: str, value: Any, where: str) -> None:
                 raise InvalidValueError(f"{where} must have at most {MAX_FEATURES} features, got more")
 
 
-def arm_features(where: str, objects: Iterable[Mapping[str, Any]]) -> Context:
+def arm_features(where: str, objects: Iterable[Mapping[str, Any]]) -> ContextValues:
     """Return the features of an action as those of an arm: a vector of hashed columns."""
     vector = np.zeros(ACTION_COLUMNS)
     try:

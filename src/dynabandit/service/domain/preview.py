@@ -9,7 +9,7 @@ from dynabandit.service.domain.log_start import read_start
 from dynabandit.service.domain.warm_start import WarmStart, log_compilation
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
-from dynabandit.simulation import compiled
+from dynabandit.simulation.compiled import compiled_count_choices, compiled_learn_many
 
 
 def preview(
@@ -24,8 +24,8 @@ def preview(
     if asked.draws > 1 and asked.draws * arms > MAX_DRAWS:
         raise InvalidValueError(f"draws must be at most {MAX_DRAWS // arms} with {arms} arms, got {asked.draws}")
     other_policy = api_types.SetPolicy(asked.policy, asked.parameters)
-    warm = WarmStart(state, other_policy, read_start(store, state.number))
-    log_compilation(warm.bandit.policy, compiled.count_choices, compiled.learn_many)
+    warm = WarmStart(state, other_policy, read_start(store, state.bandit_number))
+    log_compilation(warm.bandit.policy, compiled_count_choices, compiled_learn_many)
     warm.learn(store, state.sequence, check)
     current, other = state.bandit, warm.bandit_for(state)
     assert other is not None, "it was made for this state"

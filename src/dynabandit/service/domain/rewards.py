@@ -35,14 +35,14 @@ class GivenReward(NamedTuple):
 
 
 def reward(
-    work: UnitOfWork, number: int, step: int, value: float, namespace: str | None = None, arm: str | None = None
+    work: UnitOfWork, bandit_number: int, step: int, value: float, namespace: str | None = None, arm: str | None = None
 ) -> None:
     """Count a reward once; the same reward again changes nothing, another one or a late one is an error.
 
     With a namespace, decisions of bandits outside of it do not exist. `arm` may be another arm of a ranking than the
     first one.
     """
-    state = bandit_of(work, number, step, namespace)
+    state = bandit_of(work, bandit_number, step, namespace)
     _check_value(state, value, "reward")
     _count(work, state, step, value, arm)
 
@@ -51,11 +51,11 @@ def reward_many(work: UnitOfWork, given: Sequence[GivenReward], namespace: str |
     """Count rewards as `reward` does, and return the error of each; a value that is not valid rejects all."""
     states: dict[int, LoggedState | None] = {}
     damaged: dict[int, ReplayMismatchError] = {}
-    for number in {one.decision[0] for one in given if one.decision is not None}:
+    for bandit_number in {one.decision[0] for one in given if one.decision is not None}:
         try:
-            states[number] = _find_bandit(work, number, namespace)
+            states[bandit_number] = _find_bandit(work, bandit_number, namespace)
         except ReplayMismatchError as error:
-            states[number], damaged[number] = None, error
+            states[bandit_number], damaged[bandit_number] = None, error
     for place, (found, value, _) in enumerate(given):
         if found is not None and (state := states[found[0]]) is not None:
             _check_value(state, value, "rewards[{}].reward", place)
@@ -87,7 +87,7 @@ def _check_value(state: LoggedState, value: float, where: str, place: int = 0) -
 def _count(work: UnitOfWork, state: LoggedState, step: int, value: float, arm: str | None = None) -> None:
     """Count a valid reward once."""
     value += 0.0  # turns -0.0 into 0.0, which every store returns unchanged
-    number = state.number
+    bandit_number = state.bandit_number
     found = find_decision(work, state, step)
     taken = found.arm if arm is None else _ranked_column(state, found, arm)
     if found.kind is None and _is_late(work, state, found.time):
@@ -97,11 +97,11 @@ def _count(work: UnitOfWork, state: LoggedState, step: int, value: float, arm: s
         now, wall = work.now(state), work.clock.wall()
         body = None if taken == found.arm else json.dumps({"chosen": found.arm})
         work.events.append(state.append(REWARD, now, wall, settles=step, arm=taken, value=value, body=body))
-        work.settled[number, step] = found._replace(kind=REWARD, value=value, taken=taken)
+        work.settled[bandit_number, step] = found._replace(kind=REWARD, value=value, taken=taken)
     elif found.kind == CLOSE:
         raise _late_reward(work, state, step)
     elif found.value != value or found.taken != taken:
-        decision, names = work.store.decision_ids().make(number, step), state.bandit.names
+        decision, names = work.store.decision_ids().make(bandit_number, step), state.bandit.names
         there, given = f"{found.value:g}", f"{value:g}"
         if found.taken is not None and found.taken != taken:
             there, given = f"{there} for arm {names[found.taken]!r}", f"{given} for arm {names[taken]!r}"
@@ -119,21 +119,21 @@ def _ranked_column(state: LoggedState, found: LoggedDecision, arm: str) -> int:
     raise InvalidValueError(f"arm must be one of the ranking of the decision, {ranked}, got {arm!r}")
 
 
-def bandit_of(work: UnitOfWork, number: int, step: int, namespace: str | None) -> LoggedState:
+def bandit_of(work: UnitOfWork, bandit_number: int, step: int, namespace: str | None) -> LoggedState:
     """Return the bandit of a decision, or raise an error if it does not exist or is not in the namespace."""
-    state = _find_bandit(work, number, namespace)
+    state = _find_bandit(work, bandit_number, namespace)
     if state is None:
-        raise _no_decision(work, number, step)
+        raise _no_decision(work, bandit_number, step)
     return state
 
 
-def _find_bandit(work: UnitOfWork, number: int, namespace: str | None = None) -> LoggedState | None:
+def _find_bandit(work: UnitOfWork, bandit_number: int, namespace: str | None = None) -> LoggedState | None:
     """Return a bandit that exists and is in the namespace, or None."""
-    if number not in work.states:
-        found = None if number in work.missing else work.store.bandit(number)
+    if bandit_number not in work.states:
+        found = None if bandit_number in work.nonexistent else work.store.bandit(bandit_number)
         if found is None or found.deleted or not in_namespace(found.name, namespace):
             return None
-    state = work.state(number)
+    state = work.state(bandit_number)
     return None if state.deleted or not in_namespace(state.settings.name, namespace) else state
 
 
@@ -143,10 +143,10 @@ def find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDeci
     if decided is not None:
         return LoggedDecision(decided.column, decided.time, None, None, decided.body)
     if step > state.bandit.step:
-        raise _no_decision(work, state.number, step)
-    found = work.settled.get((state.number, step)) or work.store.decision(state.number, step)
+        raise _no_decision(work, state.bandit_number, step)
+    found = work.settled.get((state.bandit_number, step)) or work.store.decision(state.bandit_number, step)
     if found is None:  # only settled decisions are removed from the log
-        decision = work.store.decision_ids().make(state.number, step)
+        decision = work.store.decision_ids().make(state.bandit_number, step)
         raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")
     return found
 
@@ -165,15 +165,15 @@ def _close(work: UnitOfWork, state: LoggedState, decisions: list[tuple[int, int]
     for step, column in decisions:
         value = None if step in state.deferred else default
         work.events.append(state.append(CLOSE, now, wall, settles=step, arm=column, value=value))
-        work.settled[state.number, step] = LoggedDecision(column, now, CLOSE, value, taken=column)
+        work.settled[state.bandit_number, step] = LoggedDecision(column, now, CLOSE, value, taken=column)
 
 
-def settle_due(work: UnitOfWork, number: int, page: int = SETTLE_PAGE) -> bool:
+def settle_due(work: UnitOfWork, bandit_number: int, page: int = SETTLE_PAGE) -> bool:
     """Learn a page of held decisions and close a page of those whose window has ended; return whether more may be due.
 
     Only decisions that are due are learned and closed.
     """
-    state = _find_bandit(work, number)
+    state = _find_bandit(work, bandit_number)
     if state is None:  # it was deleted meanwhile
         return False
     window = state.settings.reward_window
@@ -196,10 +196,10 @@ def _learn_held(
     `window_end` is the age at which windows end now, which may be later than `window`. Return the time at which the
     next decision will reach it: 0 if it may have done so already, infinity if none is held.
     """
-    number, age = state.number, window
+    bandit_number, age = state.bandit_number, window
     if state.learner.rule == SETTLED:
         most = max(PAGE, limit)
-        rewards = reward_ages(work.store, number, state.settling.read_to, most)
+        rewards = reward_ages(work.store, bandit_number, state.settling.read_to, most)
         state.settling.add(rewards, state.settings.default_reward, window)
         if len(rewards) == most:
             return 0.0
@@ -222,25 +222,25 @@ def _find_due(
     Also return the time at which the next one will be: 0 if it may be already, infinity if there is none. The times of
     a log never decrease.
     """
-    count, to = older_decisions(work.store, state.number, after, limit, now, age)
+    count, to = older_decisions(work.store, state.bandit_number, after, limit, now, age)
     if count == limit:
         return to, 0.0
-    decided = next_decision_time(work.store, state.number, to)
+    decided = next_decision_time(work.store, state.bandit_number, to)
     return to, float("inf") if decided is None else decided + age
 
 
 def _close_expired(work: UnitOfWork, state: LoggedState, now: float, window_end: float, limit: int) -> float:
     """Close a page of the decisions whose window has ended; return the time at which the next one will end."""
     to, next_closed = _find_due(work, state, now, state.settled_to, window_end, limit)
-    _close(work, state, open_decisions(work.store, state.number, state.settled_to, to))
+    _close(work, state, open_decisions(work.store, state.bandit_number, state.settled_to, to))
     state.settled_to = to
     return min(next_closed, now + window_end)  # the windows of later decisions end later
 
 
-def _no_decision(work: UnitOfWork, number: int, step: int) -> NotFoundError:
-    return NotFoundError(f"there is no decision {work.store.decision_ids().make(number, step)!r}")
+def _no_decision(work: UnitOfWork, bandit_number: int, step: int) -> NotFoundError:
+    return NotFoundError(f"there is no decision {work.store.decision_ids().make(bandit_number, step)!r}")
 
 
 def _late_reward(work: UnitOfWork, state: LoggedState, step: int) -> LateRewardError:
-    window, decision = state.settings.reward_window, work.store.decision_ids().make(state.number, step)
+    window, decision = state.settings.reward_window, work.store.decision_ids().make(state.bandit_number, step)
     return LateRewardError(f"a reward of decision {decision!r} must come within {window:g} seconds, and they are over")

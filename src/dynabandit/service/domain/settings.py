@@ -19,8 +19,8 @@ class Settings(NamedTuple):
     def of_new_bandit(cls, body: dict[str, Any]) -> "Settings":
         """Return the settings in the body of a create event, or in a snapshot; earlier releases had fewer."""
         holdout = body.get("holdout")
-        held = None if holdout is None else Holdout(*holdout) if isinstance(holdout, list) else Holdout(**holdout)
-        rest = body.get("sticky_for"), held, body.get("imported", 0)
+        found = None if holdout is None else Holdout(*holdout) if isinstance(holdout, list) else Holdout(**holdout)
+        rest = body.get("sticky_for"), found, body.get("imported", 0)
         return cls(body["name"], body["reward_window"], body["default_reward"], *rest)
 
     def hashed(self) -> list[Any]:

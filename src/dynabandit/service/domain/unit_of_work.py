@@ -36,7 +36,7 @@ class UnitOfWork:
 
     def clear(self) -> None:
         """Start the next batch."""
-        self.used: set[int] = set()  # bandits whose state may be ahead of the store
+        self.touched: set[int] = set()  # bandits whose state may be ahead of the store
         self.events: list[EventRow] = []
         self.created: list[tuple[int, str]] = []
         self.deleted: list[int] = []
@@ -47,7 +47,7 @@ class UnitOfWork:
         self.unused_keys: set[tuple[int, str]] = set()  # that are known not to be in the store
         self.units: dict[BanditUnit, UnitRow] = {}  # the latest decisions for units, made in this batch
         self.stored_units: dict[BanditUnit, UnitRow | None] = {}  # that were looked up in the store
-        self.missing: set[int] = set()  # bandits that are known not to be in the store
+        self.nonexistent: set[int] = set()  # bandits that are known not to be in the store
 
     def batch(self) -> tuple[Any, ...]:
         """Return what `Store.commit` writes."""
@@ -55,39 +55,39 @@ class UnitOfWork:
 
     def discard(self) -> None:
         """Drop the batch and the states that it used; they are read again from the store."""
-        for number in (*self.used, *(number for number, _ in self.created)):
-            self.states.pop(number, None)
+        for bandit_number in (*self.touched, *(bandit_number for bandit_number, _ in self.created)):
+            self.states.pop(bandit_number, None)
         self.names.clear()
         self.clear()
 
     def find(self, name: str) -> int | None:
         """Return the number of the bandit with this name."""
-        number = self.names.get(name)
-        if number is None:
-            number = self.store.find(name)
-            if number is not None:
-                self.names[name] = number
-        return number
+        bandit_number = self.names.get(name)
+        if bandit_number is None:
+            bandit_number = self.store.find(name)
+            if bandit_number is not None:
+                self.names[name] = bandit_number
+        return bandit_number
 
-    def forget(self, numbers: set[int]) -> bool:
+    def forget(self, bandit_numbers: set[int]) -> bool:
         """Forget bandits that are not in the store any more; return whether a name was looked up for one of them."""
-        for number in numbers & self.damaged.keys():
-            del self.damaged[number]
-        names = [name for name, number in self.names.items() if number in numbers]
+        for bandit_number in bandit_numbers & self.damaged.keys():
+            del self.damaged[bandit_number]
+        names = [name for name, bandit_number in self.names.items() if bandit_number in bandit_numbers]
         for name in names:
             del self.names[name]
         return bool(names)
 
     def named(self, name: str) -> LoggedState:
         """Return the state of the bandit with this name."""
-        number = self.find(name)
-        if number is None:
+        bandit_number = self.find(name)
+        if bandit_number is None:
             raise NotFoundError(f"there is no bandit {name!r}")
         try:
-            state = self.state(number)
+            state = self.state(bandit_number)
             is_gone = state.deleted
         except ReplayMismatchError:
-            is_gone = not self.store.alive([number])
+            is_gone = not self.store.alive([bandit_number])
             if not is_gone:
                 raise
         if is_gone:  # another process deleted or erased it since the name was looked up
@@ -95,98 +95,102 @@ class UnitOfWork:
             raise WriteConflictError(f"bandit {name!r} was deleted meanwhile")
         return state
 
-    def state(self, number: int) -> LoggedState:
+    def state(self, bandit_number: int) -> LoggedState:
         """Return the state of a bandit, loaded from its latest snapshot and the events after it where necessary."""
-        self.used.add(number)
-        state = self.states.get(number)
+        self.touched.add(bandit_number)
+        state = self.states.get(bandit_number)
         if state is None:
-            if number in self.damaged:
-                raise self.damaged[number]
-            loading = CatchUp(self, self.latest(number))
+            if bandit_number in self.damaged:
+                raise self.damaged[bandit_number]
+            loading = CatchUp(self, self.latest(bandit_number))
             loading.run()
-            state = self.states[number] = loading.state
+            state = self.states[bandit_number] = loading.state
         return state
 
-    def latest(self, number: int) -> LoggedState:
+    def latest(self, bandit_number: int) -> LoggedState:
         """Return the state in memory or the one of the latest snapshot, whichever is quicker to bring up to date."""
-        snapshot = self.latest_snapshot(number)
+        snapshot = self.latest_snapshot(bandit_number)
         if snapshot is not None:
-            return self.checked(number, snapshot, read_snapshot(number, snapshot, self.store))
-        return self.states.get(number) or state_at_start(self.store, number)
+            return self.checked(bandit_number, snapshot, read_snapshot(bandit_number, snapshot, self.store))
+        return self.states.get(bandit_number) or state_at_start(self.store, bandit_number)
 
-    def latest_snapshot(self, number: int) -> Snapshot | None:
+    def latest_snapshot(self, bandit_number: int) -> Snapshot | None:
         """Return the latest snapshot, if it is quicker to bring up to date than the state in memory."""
-        state = self.states.get(number)
+        state = self.states.get(bandit_number)
         if state is not None:
-            return self._snapshot_since(number, state.sequence + FEW_EVENTS)
+            return self._snapshot_since(bandit_number, state.sequence + FEW_EVENTS)
         # A replica that was behind may have saved an older snapshot than the start of a compacted log
-        return self._snapshot_since(number, read_start(self.store, number).sequence)
+        return self._snapshot_since(bandit_number, read_start(self.store, bandit_number).sequence)
 
-    def _snapshot_since(self, number: int, sequence: int) -> Snapshot | None:
+    def _snapshot_since(self, bandit_number: int, sequence: int) -> Snapshot | None:
         """Return the latest snapshot, if it is at least as recent as an event and of this version."""
-        snapshot = self.store.snapshot(number, sequence)
+        snapshot = self.store.snapshot(bandit_number, sequence)
         is_usable = snapshot is not None and snapshot.body and snapshot.state_hash.startswith(HASH_PREFIX)
         return snapshot if is_usable else None
 
     def was_compacted(self, state: LoggedState) -> bool:
         """Whether events that a state has not seen were removed from the log."""
         with contextlib.suppress(ReplayMismatchError):
-            return read_start(self.store, state.number).sequence > state.sequence
+            return read_start(self.store, state.bandit_number).sequence > state.sequence
         return False
 
-    def restore(self, number: int, sequence: int) -> LoggedState | None:
+    def restore(self, bandit_number: int, sequence: int) -> LoggedState | None:
         """Return the state of the latest snapshot, if it is at least as recent as an event and of this version."""
-        snapshot = self._snapshot_since(number, sequence)
-        return None if snapshot is None else self.checked(number, snapshot, read_snapshot(number, snapshot, self.store))
+        snapshot = self._snapshot_since(bandit_number, sequence)
+        return (
+            None
+            if snapshot is None
+            else self.checked(bandit_number, snapshot, read_snapshot(bandit_number, snapshot, self.store))
+        )
 
-    def checked(self, number: int, snapshot: Snapshot, state: LoggedState | None) -> LoggedState:
+    def checked(self, bandit_number: int, snapshot: Snapshot, state: LoggedState | None) -> LoggedState:
         """Return the state that was read from a snapshot, or raise an error if that was damaged."""
         if state is None:
             problem = "the snapshot does not have its own hash"
-            raise ReplayMismatchError(self.store.name_of(number), snapshot.sequence, problem)
+            raise ReplayMismatchError(self.store.name_of(bandit_number), snapshot.sequence, problem)
         return state
 
-    def catch_up(self, number: int, events: Sequence[EventRow], may_continue: Callable[[], bool]) -> bool:
+    def catch_up(self, bandit_number: int, events: Sequence[EventRow], may_continue: Callable[[], bool]) -> bool:
         """Apply the events that other processes have added to the log of a bandit; return whether these were all.
 
         `events` are the first ones, up to `NEW_EVENTS_PAGE`.
         """
-        new = CatchUp(self, self.states[number], iter(events) if len(events) < NEW_EVENTS_PAGE else None)
+        new = CatchUp(self, self.states[bandit_number], iter(events) if len(events) < NEW_EVENTS_PAGE else None)
         try:
             is_complete = new.run(may_continue)
         except ReplayMismatchError:
-            del self.states[number]
+            del self.states[bandit_number]
             if self.was_compacted(new.state):
                 raise WriteConflictError("events were removed meanwhile") from None  # the state is then loaded again
             raise
-        self.states[number] = new.state
+        self.states[bandit_number] = new.state
         return is_complete
 
-    def find_keyed(self, number: int, key: str) -> list[EventRow]:
+    def find_keyed(self, bandit_number: int, key: str) -> list[EventRow]:
         """Return the decisions of an idempotency key, in order."""
-        found = self.keyed.get((number, key))
+        found = self.keyed.get((bandit_number, key))
         if found is None:
-            found = [] if (number, key) in self.unused_keys else self.store.keyed(number, key)
+            found = [] if (bandit_number, key) in self.unused_keys else self.store.keyed(bandit_number, key)
         return found
 
-    def find_unit(self, number: int, unit: str) -> UnitRow | None:
+    def find_unit(self, bandit_number: int, unit: str) -> UnitRow | None:
         """Return the latest decision for a unit."""
-        asked = number, unit_hash(unit)
+        asked = bandit_number, unit_hash(unit)
         if asked in self.units:
             return self.units[asked]
         if asked not in self.stored_units:
-            self.look_up_units(number, [unit])
+            self.look_up_units(bandit_number, [unit])
         return self.stored_units[asked]
 
-    def look_up_units(self, number: int, units: Iterable[str]) -> None:
+    def look_up_units(self, bandit_number: int, units: Iterable[str]) -> None:
         """Read the latest decisions for units from the store, all at once, so that `find_unit` knows them."""
-        asked = {(number, unit_hash(unit)) for unit in units} - self.stored_units.keys()
+        asked = {(bandit_number, unit_hash(unit)) for unit in units} - self.stored_units.keys()
         found = self.store.units(asked)
         self.stored_units.update((one, found.get(one)) for one in asked)
 
-    def snapshot(self, number: int) -> Snapshot:
+    def snapshot(self, bandit_number: int) -> Snapshot:
         """Return a snapshot of a state."""
-        return snapshot_of(self.state(number))
+        return snapshot_of(self.state(bandit_number))
 
     def now(self, state: LoggedState) -> float:
         """Return the time of the next event of a bandit; within a log, time never goes back."""
@@ -198,13 +202,13 @@ def snapshot_of(state: LoggedState) -> Snapshot:
     return Snapshot(state.sequence, state.saved_hash, state.to_json())
 
 
-def read_snapshot(number: int, snapshot: Snapshot, log: Store) -> LoggedState | None:
+def read_snapshot(bandit_number: int, snapshot: Snapshot, log: Store) -> LoggedState | None:
     """Return the state of a snapshot, or None if it is damaged; it reads later events from `log`. For any thread."""
     try:
-        state = LoggedState.from_json(number, snapshot.body or "", log)
+        state = LoggedState.from_json(bandit_number, snapshot.body or "", log)
         return state if state.saved_hash == snapshot.state_hash else None
     except UnknownPolicyError as error:
-        raise unreadable(log.name_of(number), snapshot.sequence, error) from None
+        raise unreadable(log.name_of(bandit_number), snapshot.sequence, error) from None
     except DAMAGE:
         return None
 
@@ -223,12 +227,12 @@ class CatchUp:
 
     def run(self, may_continue: Callable[[], bool] = lambda: True) -> bool:
         """Apply new events, at least one, while it may continue; return whether these were all."""
-        work, number = self._work, self.state.number
-        events = self._events or work.store.log(number, self.state.sequence, page=LOADED_ROWS)
+        work, bandit_number = self._work, self.state.bandit_number
+        events = self._events or work.store.log(bandit_number, self.state.sequence, page=LOADED_ROWS)
         self._events = None  # an error of the store ends the iterator
         for event in events:
             if event.kind in (POLICY, SHADOW):  # it comes with a snapshot, which saves learning all rewards again
-                restored = work.restore(number, event.sequence)
+                restored = work.restore(bandit_number, event.sequence)
                 if restored is not None:
                     self.state = restored
                     return self.run(may_continue)
@@ -238,5 +242,5 @@ class CatchUp:
                 self._events = events
                 return False
         if self.state.sequence == 0:
-            raise ReplayMismatchError(work.store.name_of(number), 1, "the log is empty")
+            raise ReplayMismatchError(work.store.name_of(bandit_number), 1, "the log is empty")
         return True

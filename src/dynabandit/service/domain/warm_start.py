@@ -20,7 +20,13 @@ from dynabandit.service.domain.learning import AT_ONCE
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
-from dynabandit.simulation import compiled
+from dynabandit.simulation.compiled import (
+    compiled_choose,
+    compiled_choose_in_context,
+    compiled_learn,
+    compiled_learn_in_context,
+    compiled_learn_many,
+)
 
 MAX_STATE = 4_000_000  # numbers that a policy may keep, 32 MB: of each arm times the arms, and besides
 ROUNDS = 8
@@ -36,7 +42,7 @@ class WarmStart:
     """
 
     def __init__(self, state: LoggedState, asked: api_types.SetPolicy, start: LogStart) -> None:
-        self.number = state.number
+        self.bandit_number = state.bandit_number
         self.start = start
         self.sequence = start.sequence
         self.rewards = 0
@@ -54,7 +60,7 @@ class WarmStart:
 
     def bandit_for(self, state: LoggedState) -> Bandit | None:
         """Return the bandit with which a state continues; None if the state is another bandit's or has other arms."""
-        if self.number != state.number or self.sequence > state.sequence:
+        if self.bandit_number != state.bandit_number or self.sequence > state.sequence:
             return None
         return state.bandit.adopting(self.bandit)
 
@@ -62,12 +68,12 @@ class WarmStart:
         """Learn the rewards that are new since the last call, up to an event; `check` is called between pages."""
         try:
             contextual = self.bandit.policy.functions.contextual
-            for page in self.learner.learned_pages(store, self.number, self.sequence, upto + 1, contextual):
+            for page in self.learner.learned_pages(store, self.bandit_number, self.sequence, upto + 1, contextual):
                 check()
                 self._latest = self.bandit.reward_columns(page, self._latest)
                 self.rewards += len(page)
             if self.narrows and self.learner.rule != AT_ONCE:  # decisions that are held will be learned later
-                for held in store.held_decisions(self.number, self.learner.learned_to, LARGEST_STEP, upto + 1):
+                for held in store.held_decisions(self.bandit_number, self.learner.learned_to, LARGEST_STEP, upto + 1):
                     if held.value is not None:
                         self.bandit.rewards.check(held.value)
         except ValueError as error:
@@ -100,12 +106,12 @@ def warm_up(
     New rewards arrive meanwhile. They are followed until the rest is so short that nobody waits long for it. `check` is
     called every now and then, and ends the work by an error.
     """
-    warm = WarmStart(state, asked, read_start(store, state.number))
+    warm = WarmStart(state, asked, read_start(store, state.bandit_number))
     if warm.bandit.policy == current:
         return None
-    compile_bandit(warm.bandit, compiled.learn_many)
+    compile_bandit(warm.bandit, compiled_learn_many)
     for _ in range(ROUNDS):
-        last = store.last_sequence(state.number)
+        last = store.last_sequence(state.bandit_number)
         if last - warm.sequence < FEW_EVENTS:
             break
         warm.learn(store, last, check)
@@ -128,9 +134,9 @@ def compile_bandit(bandit: Bandit, *others: Callable[..., Any]) -> None:
 def needed_functions(bandit: Bandit) -> tuple[Callable[..., Any], ...]:
     """Return what makes the functions with which a bandit decides and learns."""
     functions, in_tree = code_of(bandit)
-    needed: tuple[Callable[..., Any], ...] = (compiled.choose, compiled.learn)
+    needed: tuple[Callable[..., Any], ...] = (compiled_choose, compiled_learn)
     if functions.contextual:
-        needed = (compiled.choose_in_context, compiled.learn_in_context)
+        needed = (compiled_choose_in_context, compiled_learn_in_context)
     return (*needed, choose_in_tree) if in_tree else needed
 
 

@@ -54,13 +54,13 @@ class DecisionOfRequest(NamedTuple):
     """The decision that the path of a request names, and the name of its bandit if the path has one."""
 
     id: str
-    number: int  # of the bandit
+    bandit_number: int
     step: int
     name: str | None
 
     def check_bandit(self, work: UnitOfWork) -> None:
         """Raise an error if the decision belongs to another bandit than the named one."""
-        if self.name is not None and work.find(self.name) != self.number:
+        if self.name is not None and work.find(self.name) != self.bandit_number:
             raise NotFoundError(no_decision(self.id))
 
 
@@ -79,13 +79,17 @@ async def decision_of(service: Service, request: Request) -> DecisionOfRequest:
 
 async def decide(service: Service, request: Request, body: api_types.Decide) -> Result:
     """POST /v1/bandits/{name}/decisions."""
-    name, key = bandit_name(request), idempotency_key(request)
+    name, sent_key = bandit_name(request), idempotency_key(request)
     if body.unit is not None:
         body.unit = checked_name(body.unit, "unit")
     if body.among is not None:
         body.among = [checked_name(arm, "an arm of among") for arm in body.among]
     made = await service.writer.submit(
-        lambda work: decisions.decide(work, name, body, key), name=name, events=body.count, key=key, unit=body.unit
+        lambda work: decisions.decide(work, name, body, sent_key),
+        name=name,
+        events=body.count,
+        idempotency_key=sent_key,
+        unit=body.unit,
     )
     return Result(api_types.Decisions(made))
 
@@ -98,9 +102,9 @@ async def add_reward(service: Service, request: Request, body: api_types.Reward)
 
     def run(work: UnitOfWork) -> None:
         found.check_bandit(work)
-        rewards.reward(work, found.number, found.step, value, namespace, arm)
+        rewards.reward(work, found.bandit_number, found.step, value, namespace, arm)
 
-    await service.writer.submit(run, name=found.name, bandits=[found.number])
+    await service.writer.submit(run, name=found.name, bandits=[found.bandit_number])
     return Result(api_types.Rewarded(found.id, value, arm))
 
 
@@ -112,21 +116,21 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
         GivenReward(ids.read(one.decision), one.reward, None if one.arm is None else checked_name(one.arm, "arm"))
         for one in body.rewards
     ]
-    numbers = {one.decision[0] for one in given if one.decision is not None}
-    if len(numbers) > MAX_LOCKED_BANDITS:
+    bandit_numbers = {one.decision[0] for one in given if one.decision is not None}
+    if len(bandit_numbers) > MAX_LOCKED_BANDITS:
         raise InvalidValueError(
-            f"rewards must belong to at most {MAX_LOCKED_BANDITS} bandits per call, got {len(numbers)}"
+            f"rewards must belong to at most {MAX_LOCKED_BANDITS} bandits per call, got {len(bandit_numbers)}"
         )
 
     def run(work: UnitOfWork) -> list[rewards.RewardError | None]:
         if name is None:
             return rewards.reward_many(work, given, namespace)
-        number = work.named(name).number
-        is_own = (one.decision is not None and one.decision[0] == number for one in given)
+        bandit_number = work.named(name).bandit_number
+        is_own = (one.decision is not None and one.decision[0] == bandit_number for one in given)
         own = [one if is_there else one._replace(decision=None) for one, is_there in zip(given, is_own, strict=True)]
         return rewards.reward_many(work, own, namespace)
 
-    errors = await service.writer.submit(run, name=name, bandits=numbers, events=len(given))
+    errors = await service.writer.submit(run, name=name, bandits=bandit_numbers, events=len(given))
     results = [reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
     return Result(api_types.RewardResults(results))
 
@@ -234,14 +238,14 @@ async def delete(service: Service, request: Request, query: QueryValues) -> Resu
         got = query["confirm"][:200]
         raise InvalidValueError(f"confirm must repeat the name of the bandit, {name!r}, got {got!r}")
     asked = None if identity is None else read_public_id(identity)
-    number, changed, left = await service.writer.submit(
+    bandit_number, changed, left = await service.writer.submit(
         lambda work: changes.delete(work, name, identity, erase),
         name=name,
         bandits=() if asked is None else (asked,),
         alone=True,
         priority=True,
     )
-    deleted = api_types.Deleted(name, public_id(number), not erase, left)
+    deleted = api_types.Deleted(name, public_id(bandit_number), not erase, left)
     return Result(deleted, 202 if left else 200, changed=changed)
 
 
@@ -333,25 +337,27 @@ async def _wait_for_disconnect(request: Request) -> None:
 async def get_events(service: Service, request: Request, query: QueryValues) -> Result | Response:
     """GET /v1/bandits/{name}/events."""
     name, identity, after, limit = bandit_name(request), query["id"] or None, query["after"], query["limit"]
-    number = await service.read(lambda store: store.find_log(name, identity))
+    bandit_number = await service.read(lambda store: store.find_log(name, identity))
     kinds = KINDS.get(query["kind"], ())
     if query["format"] == "ndjson":
-        return _stream(service, request, lambda store, _: export.event_lines(store, number, after, kinds), NDJSON)
-    page = await service.read_log(lambda store: export.page_of_events(store, number, after, limit, kinds))
+        return _stream(
+            service, request, lambda store, _: export.event_lines(store, bandit_number, after, kinds), NDJSON
+        )
+    page = await service.read_log(lambda store: export.page_of_events(store, bandit_number, after, limit, kinds))
     return Result(api_types.Events(page))
 
 
 async def get_export(service: Service, request: Request, query: QueryValues) -> Response:
     """GET /v1/bandits/{name}/export."""
     name, identity, draws = bandit_name(request), query["id"] or None, query["draws"]
-    number = await service.read(lambda store: store.find_log(name, identity))
-    await service.read_log(lambda store: export.check_draws(store, number, draws))
+    bandit_number = await service.read(lambda store: store.find_log(name, identity))
+    await service.read_log(lambda store: export.check_draws(store, bandit_number, draws))
     make, media_type = export.decision_lines, NDJSON
     if query["format"] == "parquet":
         make, media_type = export.parquet_pieces, PARQUET
         if not export.has_parquet():
             raise ApiError(501, "Parquet needs pyarrow, which is not installed: pip install 'dynabandit[lab]'")
-    return _stream(service, request, lambda store, is_wanted: make(store, number, draws, is_wanted), media_type)
+    return _stream(service, request, lambda store, is_wanted: make(store, bandit_number, draws, is_wanted), media_type)
 
 
 def _stream(

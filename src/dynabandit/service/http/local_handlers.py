@@ -25,7 +25,7 @@ MAX_ID = 16  # characters of the id of a decider
 class EncodedState(NamedTuple):
     """A state as deciders get it; `unchanged` is for those who have it already."""
 
-    number: int  # of the bandit
+    bandit_number: int
     sequence: int
     content: bytes
     unchanged: bytes
@@ -39,7 +39,7 @@ async def get_local_state(service: Service, request: Request, query: QueryValues
         state = await _encoded_state(service, name)
         service.local_state_cache.keep(name, state, asked_at)
     if decider := query["decider"][:MAX_ID]:
-        service.decider_contacts.note(state.number, name, decider, after, query["waiting"])
+        service.decider_contacts.note(state.bandit_number, name, decider, after, query["waiting"])
     return Response(state.unchanged if after == state.sequence else state.content, media_type=JSON)
 
 
@@ -62,7 +62,7 @@ def encoder_of(state: LoggedState) -> Callable[[], EncodedState]:
     holdout, bandit = state.settings.holdout, state.bandit.copy()
     view = local_types.LocalState(
         name=state.settings.name,
-        id=public_id(state.number),
+        id=public_id(state.bandit_number),
         sequence=state.sequence,
         rules=RULES,
         sticky_for=state.settings.sticky_for,
@@ -71,7 +71,9 @@ def encoder_of(state: LoggedState) -> Callable[[], EncodedState]:
 
     def encode() -> EncodedState:
         complete = msgspec.structs.replace(view, bandit=bandit.to_json())
-        return EncodedState(state.number, view.sequence, msgspec.json.encode(complete), msgspec.json.encode(view))
+        return EncodedState(
+            state.bandit_number, view.sequence, msgspec.json.encode(complete), msgspec.json.encode(view)
+        )
 
     return encode
 

@@ -19,10 +19,10 @@ async def add_metrics(service: Service, request: Request, body: types.Metrics) -
 
     def run(work: UnitOfWork) -> None:
         found.check_bandit(work)
-        count_metrics(work, found.number, found.step, body.metrics, namespace)
+        count_metrics(work, found.bandit_number, found.step, body.metrics, namespace)
 
-    keys = [(found.number, metric_key(found.step, metric)) for metric in body.metrics]
-    await service.writer.submit(run, name=found.name, bandits=[found.number], events=len(keys), bandit_keys=keys)
+    keys = [(found.bandit_number, metric_key(found.step, metric)) for metric in body.metrics]
+    await service.writer.submit(run, name=found.name, bandits=[found.bandit_number], events=len(keys), bandit_keys=keys)
     return Result(types.CountedMetrics(found.id, body.metrics))
 
 
@@ -37,6 +37,6 @@ async def set_guardrails(service: Service, request: Request, body: types.SetGuar
 async def get_alerts(service: Service, request: Request, query: QueryValues) -> Result:
     """GET /v1/bandits/{name}/alerts."""
     name, identity, after, limit = bandit_name(request), query["id"] or None, query["after"], query["limit"]
-    number = await service.read(lambda store: store.find_log(name, identity))
-    found = await service.read_log(lambda store: store.events(number, after, limit, (ALERT,)))
+    bandit_number = await service.read(lambda store: store.find_log(name, identity))
+    found = await service.read_log(lambda store: store.events(bandit_number, after, limit, (ALERT,)))
     return Result(types.Alerts([api_alert(event) for event in found]))

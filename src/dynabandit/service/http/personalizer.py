@@ -41,7 +41,7 @@ async def rank(service: Service, request: Request, body: types.RankRequest) -> R
 
 async def _rank(service: Service, name: str, body: types.RankRequest, event_id: str) -> Result:
     ranked, added = await service.writer.submit(
-        lambda work: personalizer.rank(work, name, body, event_id), name=name, key=event_id
+        lambda work: personalizer.rank(work, name, body, event_id), name=name, idempotency_key=event_id
     )
     return Result(ranked, 201, changed=bool(added), change={"actions": added})  # not the features of users
 
@@ -51,7 +51,7 @@ async def reward(service: Service, request: Request, body: types.RewardRequest) 
     name, event_id = _bandit_name(request), _event_id(request)
     with contextlib.suppress(ConflictError, LateRewardError):
         await service.writer.submit(
-            lambda work: personalizer.reward(work, name, event_id, body.value), name=name, key=event_id
+            lambda work: personalizer.reward(work, name, event_id, body.value), name=name, idempotency_key=event_id
         )
     return Response(status_code=204)
 
@@ -59,7 +59,9 @@ async def reward(service: Service, request: Request, body: types.RewardRequest) 
 async def activate(service: Service, request: Request, _: None) -> Response:
     """POST /personalizer/v1.0/events/{id}/activate."""
     name, event_id = _bandit_name(request), _event_id(request)
-    await service.writer.submit(lambda work: personalizer.activate(work, name, event_id), name=name, key=event_id)
+    await service.writer.submit(
+        lambda work: personalizer.activate(work, name, event_id), name=name, idempotency_key=event_id
+    )
     return Response(status_code=204)
 
 

@@ -25,14 +25,14 @@ PORT = re.compile(r":\d+$")
 def authorise(service: Service, request: Request, permission: str) -> KeyRow | None:
     """Refuse a request without the necessary key, before anything is looked up; return the key if one is needed."""
     if service.needs_keys:
-        key = service.keyring.find(_authorization(request))
-        if key is None:
+        api_key = service.keyring.find(_authorization(request))
+        if api_key is None:
             raise ApiError(401, "this needs a valid API key, as: Authorization: Bearer dyna_...")
-        if permission not in ROLES[key.role]:
+        if permission not in ROLES[api_key.role]:
             roles = " or ".join(role for role, permissions in ROLES.items() if permission in permissions)
-            raise ApiError(403, f"this needs a key with the role {roles}, got one with the role {key.role}")
-        request.scope["namespace"] = key.namespace
-        return key
+            raise ApiError(403, f"this needs a key with the role {roles}, got one with the role {api_key.role}")
+        request.scope["namespace"] = api_key.namespace
+        return api_key
     host = header(request, b"host") or ""
     if not _is_local(host):
         # A web page can point its own name at this address, but cannot choose another Host header. Starlette's
@@ -54,12 +54,12 @@ def namespace_of(request: Request) -> str | None:
     return namespace
 
 
-def check_rate_limit(service: Service, key: KeyRow | None) -> None:
+def check_rate_limit(service: Service, api_key: KeyRow | None) -> None:
     """Refuse a request that exceeds the rate limit of its key."""
-    seconds = 0.0 if key is None else service.rate_limits.seconds_to_wait(key)
-    if key is not None and seconds:
+    seconds = 0.0 if api_key is None else service.rate_limits.seconds_to_wait(api_key)
+    if api_key is not None and seconds:
         service.metrics.refused.inc()
-        problem = f"this key may send {key.requests_per_second:g} requests per second; try again later"
+        problem = f"this key may send {api_key.requests_per_second:g} requests per second; try again later"
         raise ApiError(429, problem, {"Retry-After": str(math.ceil(seconds))})
 
 

@@ -80,7 +80,7 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
             arms.append(api_types.ArmState(name, mean, *arm[1:6], share, arm.paused, *limits, arm.pending, next_one))
         return api_types.BanditState(
             name=settings.name,
-            id=public_id(state.number),
+            id=public_id(state.bandit_number),
             policy=bandit.policy.name,
             parameters=bandit.policy.parameters,
             reward_window=settings.reward_window,
@@ -97,7 +97,7 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
             sticky_for=settings.sticky_for,
             holdout=None if monitoring.lift is None else monitoring.lift.view(),
             guardrails=monitoring.guardrails.views(bandit.names),
-            deciders=contacts.listed(state.number, state.deciders),
+            deciders=contacts.listed(state.bandit_number, state.deciders),
             shadow=None if state.shadow is None else shadow_state(state.shadow),
         )
 

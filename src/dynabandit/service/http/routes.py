@@ -213,9 +213,9 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
     async def serve(request: Request) -> Response:
         started = time.perf_counter()
         try:
-            key = authorise(service, request, endpoint.permission) if endpoint.permission else None
+            api_key = authorise(service, request, endpoint.permission) if endpoint.permission else None
             if endpoint.permission in RATE_LIMITED:  # before the body is read
-                check_rate_limit(service, key)
+                check_rate_limit(service, api_key)
                 if method != "GET" and service.writer.admission.is_full():
                     raise OverloadedError
             if decoder is not None:
@@ -230,7 +230,7 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
                 change = result.change
                 if change is None:
                     change = msgspec.to_builtins(content) if decoder else dict(request.query_params)
-                log_change(endpoint.id, names, None if key is None else key.id, change)
+                log_change(endpoint.id, names, None if api_key is None else api_key.id, change)
         except OverloadedError:
             response = await _refuse(service, pacer)
             service.metrics.count_response(method, path, response.status_code, None)  # delayed on purpose

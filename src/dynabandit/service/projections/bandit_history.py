@@ -65,8 +65,8 @@ class Intervention(NamedTuple):
 class BanditHistory:
     """The history of one bandit, up to event `sequence` of its log."""
 
-    def __init__(self, number: int, log: Log) -> None:
-        self.number = number
+    def __init__(self, bandit_number: int, log: Log) -> None:
+        self.bandit_number = bandit_number
         self.sequence = 0
         self.name = ""
         self.reward_window: float | None = None
@@ -101,12 +101,12 @@ class BanditHistory:
         self._log = log
 
     @classmethod
-    def at_start(cls, number: int, store: Store) -> "BanditHistory":
+    def at_start(cls, bandit_number: int, store: Store) -> "BanditHistory":
         """Return the history at the start of a log; of a compacted log it knows the arms, plays and beliefs then."""
-        history, state = cls(number, store), state_at_start(store, number)
+        history, state = cls(bandit_number, store), state_at_start(store, bandit_number)
         if state.sequence == 0:
             return history
-        for event in store.log(number, kinds=(CREATE, ARM, ALERT)):
+        for event in store.log(bandit_number, kinds=(CREATE, ARM, ALERT)):
             if event.sequence <= state.sequence:
                 history.apply(event)
         history._bandit, history.learner, history.shadow = state.bandit, state.learner, state.shadow
@@ -186,7 +186,7 @@ class BanditHistory:
         learned = self.learner.observations(event, self._log)
         needs_bodies = self.bandit.policy.functions.contextual or self.shadow is not None
         needs_bodies = needs_bodies or self.monitoring.lift is not None
-        bodies = bodies_of(self.number, learned, self._log) if needs_bodies else {}
+        bodies = bodies_of(self.bandit_number, learned, self._log) if needs_bodies else {}
         for observation in learned:
             teach(self.bandit, (observation,), bodies)
             if observation.value is not None:
@@ -338,12 +338,12 @@ class BanditHistory:
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, number: int, text: str, log: Log) -> "BanditHistory":
+    def from_json(cls, bandit_number: int, text: str, log: Log) -> "BanditHistory":
         """Return the history that `to_json` wrote."""
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise ValueError(f"a history must have format {FORMAT}, got {content['format']!r}")
-        history = cls(number, log)
+        history = cls(bandit_number, log)
         for name in PLAIN_FIELDS:
             setattr(history, name, content[name])
         history.changes.extend((column, Change(*change)) for column, *change in content["changes"])

@@ -135,14 +135,20 @@ class LogFollower:
             if not more:
                 is_soon = self._pages() or not self._service.writer.is_prepared
                 self._wake.wait(OPEN_PAGE_SECONDS if is_soon else NO_PAGE_SECONDS)
-        self._save([number for number, history in self._histories.items() if self._is_unsaved(number, history)])
+        self._save(
+            [
+                bandit_number
+                for bandit_number, history in self._histories.items()
+                if self._is_unsaved(bandit_number, history)
+            ]
+        )
         store.close()
 
     def _pages(self) -> set[Page]:
         return {page for page, count in list(self._open_pages.items()) if count > 0}
 
-    def _is_unsaved(self, number: int, history: BanditHistory) -> bool:
-        return history.sequence > self._saved_sequence.get(number, 0)
+    def _is_unsaved(self, bandit_number: int, history: BanditHistory) -> bool:
+        return history.sequence > self._saved_sequence.get(bandit_number, 0)
 
     def _update(self, store: Store) -> bool:
         """Read new events of every bandit, those with an open page first; return whether there are more.
@@ -158,7 +164,7 @@ class LogFollower:
             page: {row.number: row.name for row in _bandits_on(page, store)}
             for page in (overviews | {Overview()} if store.is_leader() else overviews)
         }
-        listed = {number for bandits in listed_on.values() for number in bandits}
+        listed = {bandit_number for bandits in listed_on.values() for bandit_number in bandits}
         open_bandits: dict[int, list[BanditPage]] = {}
         for one in of_bandits:
             found = store.find(one.name)
@@ -167,41 +173,44 @@ class LogFollower:
             else:
                 open_bandits.setdefault(found, []).append(one)
         more = False
-        for number in [*open_bandits, *(number for number in listed if number not in open_bandits)]:
-            if number not in self._unreadable and not self._stopping:
-                more |= self._catch_up(store, number, open_bandits.get(number, ()))
+        for bandit_number in [
+            *open_bandits,
+            *(bandit_number for bandit_number in listed if bandit_number not in open_bandits),
+        ]:
+            if bandit_number not in self._unreadable and not self._stopping:
+                more |= self._catch_up(store, bandit_number, open_bandits.get(bandit_number, ()))
         self._discard_except({*listed, *open_bandits})
         for page in overviews:
             self._publish_overview(page, listed_on[page])
         return more
 
     def _discard_except(self, needed: set[int]) -> None:
-        for number in self._histories.keys() - needed:
-            del self._histories[number]
-            self._entries.pop(number, None)
+        for bandit_number in self._histories.keys() - needed:
+            del self._histories[bandit_number]
+            self._entries.pop(bandit_number, None)
         for page in self._page_data.keys() - self._pages():
             self._page_data.pop(page, None)
 
-    def _catch_up(self, store: Store, number: int, pages: Sequence[BanditPage]) -> bool:
+    def _catch_up(self, store: Store, bandit_number: int, pages: Sequence[BanditPage]) -> bool:
         """Read new events of one bandit, with these open pages, for a limited time; return whether there are more."""
         try:
-            history = self._histories.get(number) or self._load(store, number)
-            self._histories[number] = history
-            self._last_sequence[number] = store.last_sequence(number)
+            history = self._histories.get(bandit_number) or self._load(store, bandit_number)
+            self._histories[bandit_number] = history
+            self._last_sequence[bandit_number] = store.last_sequence(bandit_number)
             if not self._read(store, history, yield_time=not pages):
-                self._histories[number] = history = self._restart(store, history)
+                self._histories[bandit_number] = history = self._restart(store, history)
             if pages:
-                data = bandit_page_data(history, self._last_sequence[number], self._units(store, history))
+                data = bandit_page_data(history, self._last_sequence[bandit_number], self._units(store, history))
             for page in pages:
                 self._publish(page, msgspec.json.encode(compared_with(page.control, data, history)))
-            if history.sequence - self._saved_sequence.get(number, 0) >= SAVE_EVERY:
-                self._save([number])
-            return history.sequence < self._last_sequence[number]
+            if history.sequence - self._saved_sequence.get(bandit_number, 0) >= SAVE_EVERY:
+                self._save([bandit_number])
+            return history.sequence < self._last_sequence[bandit_number]
         except StoreError:
             raise
         except Exception:
-            self._unreadable.add(number)
-            log.exception("cannot read the log of a bandit", bandit=number)
+            self._unreadable.add(bandit_number)
+            log.exception("cannot read the log of a bandit", bandit=bandit_number)
             return False
 
     @staticmethod
@@ -209,15 +218,15 @@ class LogFollower:
         """Return how many units of a bandit keep their arm at the time of the latest event, up to a limit."""
         if history.sticky_for is None:
             return None
-        return store.count_units(history.number, history.time - history.sticky_for, MAX_UNITS)
+        return store.count_units(history.bandit_number, history.time - history.sticky_for, MAX_UNITS)
 
     def _read(self, store: Store, history: BanditHistory, yield_time: bool) -> bool:
         """Read new events for a limited time; return false where some are missing."""
         until = time.monotonic() + TURN_SECONDS
-        last = self._last_sequence[history.number]
+        last = self._last_sequence[history.bandit_number]
         while history.sequence < last and time.monotonic() < until and not self._stopping:
             started = time.perf_counter()
-            for row in store.events(history.number, history.sequence, BATCH_ROWS):
+            for row in store.events(history.bandit_number, history.sequence, BATCH_ROWS):
                 if row.sequence != history.sequence + 1:
                     return False
                 history.apply(row)
@@ -227,29 +236,29 @@ class LogFollower:
 
     def _restart(self, store: Store, history: BanditHistory) -> BanditHistory:
         """Return a new history, because events that this one has not read were removed by a compaction."""
-        new = BanditHistory.at_start(history.number, store)
+        new = BanditHistory.at_start(history.bandit_number, store)
         if new.sequence <= history.sequence:
             raise ReplayMismatchError(history.name, history.sequence + 1, "it is missing")
         return new
 
-    def _load(self, store: Store, number: int) -> BanditHistory:
-        saved = store.history(number)
+    def _load(self, store: Store, bandit_number: int) -> BanditHistory:
+        saved = store.history(bandit_number)
         if saved is not None:
             try:
-                history = BanditHistory.from_json(number, saved, store)
-                self._saved_sequence[number] = history.sequence
+                history = BanditHistory.from_json(bandit_number, saved, store)
+                self._saved_sequence[bandit_number] = history.sequence
                 return history
             except (KeyError, TypeError, ValueError):
-                log.warning("cannot read a saved history; reading the log instead", bandit=number)
-        return BanditHistory.at_start(number, store)
+                log.warning("cannot read a saved history; reading the log instead", bandit=bandit_number)
+        return BanditHistory.at_start(bandit_number, store)
 
-    def _save(self, numbers: list[int]) -> None:
+    def _save(self, bandit_numbers: list[int]) -> None:
         rows = []
-        for number in numbers:
-            history = self._histories[number]
-            self._saved_sequence[number] = history.sequence
+        for bandit_number in bandit_numbers:
+            history = self._histories[bandit_number]
+            self._saved_sequence[bandit_number] = history.sequence
             if 0 < len(history.plays) <= MAX_SAVED_ARMS:
-                rows.append((number, history.sequence, history.to_json()))
+                rows.append((bandit_number, history.sequence, history.to_json()))
         if self._loop is None or not rows:
             return
         try:
@@ -259,17 +268,19 @@ class LogFollower:
             log.warning("history was not saved", problem=str(error))
 
     def _publish_overview(self, page: Overview, listed: dict[int, str]) -> None:
-        entries = [self._entry(self._histories[number]) for number in listed if number in self._histories]
-        unreadable = [legible(name) for number, name in listed.items() if number in self._unreadable]
+        entries = [
+            self._entry(self._histories[bandit_number]) for bandit_number in listed if bandit_number in self._histories
+        ]
+        unreadable = [legible(name) for bandit_number, name in listed.items() if bandit_number in self._unreadable]
         content = {"bandits": entries, "unreadable": unreadable, "more": len(listed) == MAX_BANDITS}
         self._publish(page, msgspec.json.encode(content))
 
     def _entry(self, history: BanditHistory) -> dict[str, Any]:
-        progress = (history.sequence, self._last_sequence[history.number])
-        cached = self._entries.get(history.number)
+        progress = (history.sequence, self._last_sequence[history.bandit_number])
+        cached = self._entries.get(history.bandit_number)
         if cached is None or cached[0] != progress:
             cached = (progress, overview_entry(history, progress[1]))
-            self._entries[history.number] = cached
+            self._entries[history.bandit_number] = cached
         return cached[1]
 
     def _publish(self, page: Page, content: bytes) -> None:

@@ -20,7 +20,7 @@ from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda.devices import free_bytes, run_divided
 from dynabandit.simulation.cuda.group_shapes import LANES, MANY_PATH_LANES, WARPS, GroupShape, group_shape, in_step
 from dynabandit.simulation.in_flight import empty_queue
-from dynabandit.simulation.request import Progress, Request, distinct_states
+from dynabandit.simulation.request import Progress, SimulationRequest, distinct_states
 from dynabandit.simulation.stepper import Record, part_of
 
 BLOCK_BYTES = 1 << 32  # of means, so that there are few launches
@@ -46,7 +46,9 @@ def missing() -> str:
     return "needs NVVM of the CUDA toolkit, which was not found beside the GPU: pip install 'dynabandit[cuda]'"
 
 
-def run(request: Request, records: dict[str, Record], replications: int, block: int | None, precision: str) -> None:
+def run(
+    request: SimulationRequest, records: dict[str, Record], replications: int, block: int | None, precision: str
+) -> None:
     """Run all replications of all policies, divided among all GPUs."""
 
     def run_part(low: int, high: int, progress: Progress) -> None:
@@ -58,7 +60,7 @@ def run(request: Request, records: dict[str, Record], replications: int, block: 
 
 
 def _run_on_device(
-    request: Request, records: dict[str, Record], replications: int, block: int | None, precision: str
+    request: SimulationRequest, records: dict[str, Record], replications: int, block: int | None, precision: str
 ) -> None:
     """Run all replications on the active GPU, first the policies in double precision, then those in single."""
     halves = [
@@ -79,7 +81,9 @@ def _within(progress: Progress, begun: float, share: float) -> Progress:
     return lambda done, total: progress(int(begun * total + share * done), total)
 
 
-def _run(request: Request, records: dict[str, Record], replications: int, block: int | None, single: bool) -> None:
+def _run(
+    request: SimulationRequest, records: dict[str, Record], replications: int, block: int | None, single: bool
+) -> None:
     """Run all replications, as many at a time as the GPU's memory holds."""
     kept = max(sum(part[:1].nbytes for part in record[1:]) for record in records.values())
     if request.delay is not None:
@@ -124,7 +128,7 @@ class _Batch:
 
     def __init__(
         self,
-        request: Request,
+        request: SimulationRequest,
         rows: dict[str, Record],
         random: Stream,
         replications: int,
