@@ -267,7 +267,12 @@ def simulate_case(
     runs = db.compare(
         players, world, horizon=horizon, replications=1, seed=SEED, keep=("arms", "rewards"), backend=backend
     )
-    return {label: decision_hash(run.arms[0], run.rewards[0]) for label, run in runs.items()}
+    hashes = {}
+    for label, run in runs.items():
+        assert run.arms is not None
+        assert run.rewards is not None
+        hashes[label] = decision_hash(run.arms[0], run.rewards[0])
+    return hashes
 
 
 def bandit_policies() -> dict[str, dict[str, Any]]:
