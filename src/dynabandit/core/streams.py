@@ -1,4 +1,4 @@
-"""Random streams: every draw is a function of its key (seed, replication, role, step, arm).
+"""Random streams: every draw is a function of its key (seed, replication, role, step, arm, attempt).
 
 Results therefore do not depend on the number of threads, on the block size or on other policies of the same run.
 """

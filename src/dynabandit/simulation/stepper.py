@@ -1,4 +1,4 @@
-"""One step of a policy: burn-in or decision, reward, learning, record. All backends and `Bandit` are built from it."""
+"""One step of a policy: burn-in or decision, regret, reward, learning, record. All backends are built from it."""
 
 import functools
 from collections.abc import Callable

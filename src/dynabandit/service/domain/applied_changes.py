@@ -17,8 +17,8 @@ def apply_change(
 ) -> tuple[Bandit, Shadow | None]:
     """Return the library's bandit and the shadow after a change, changed in place where that is possible.
 
-    New events use this function, except for those of a policy that has learned the rewards of the log before. So do
-    replays and the history behind the pages.
+    New events use this function, except for those that create a bandit and those of a policy or shadow that has learned
+    the rewards of the log before. Replays, and the history behind the pages, use it for all.
     """
     body = json.loads(event.body or "{}")
     if event.kind == CREATE:
