@@ -141,11 +141,6 @@ REVENUE = RewardDomain("revenue", 0.0, LARGEST_REWARD)
 REWARD_DOMAINS = {one.name: one for one in (BERNOULLI, BOUNDED, NORMAL, COUNTS, REVENUE)}
 
 
-def reward(value: Any) -> float:
-    """Return a reward as a float in [0, 1]; True and False are 1 and 0."""
-    return BOUNDED.check(value)
-
-
 def set_fields(owner: object, **checked: Any) -> None:
     """Set fields of a frozen dataclass to validated values."""
     for name, value in checked.items():
