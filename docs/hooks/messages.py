@@ -273,6 +273,11 @@ def _integer(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyw
     return "TypeError or ValueError", f"{reader.text(arguments[0])} must be {valid}, got {{value}}"
 
 
+def _field(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyword]) -> tuple[str, str]:
+    _, name, check, *limits = arguments
+    return CHECKS[_name(check)](reader, [name, name, *limits], keywords)
+
+
 def _unknown(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyword]) -> tuple[str, str]:
     value = _placeholder(arguments[1])
     return "ValueError", f"unknown {reader.text(arguments[0])} {{{value}}}.[ Did you mean '...'?] Known: ..."
@@ -291,6 +296,6 @@ def _extra(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keywor
 
 Check = Callable[[_Reader, list[ast.expr], list[ast.keyword]], tuple[str, str]]
 CHECKS: dict[str, Check] = {
-    "check_parameter_names": _parameter_names, "import_extra": _extra, "integer": _integer, "number": _number,
-    "unknown": _unknown,
+    "check_field": _field, "check_parameter_names": _parameter_names, "import_extra": _extra, "integer": _integer,
+    "number": _number, "unknown": _unknown,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from dynabandit.environments import data_sets
 from dynabandit.environments.data_sets import DataSet
 from dynabandit.environments.recorded_contexts import RecordedContexts
 from dynabandit.environments.reward_laws import Bounded, RewardLaw
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number, set_fields
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -215,7 +215,7 @@ class Prompts(_DataSetContexts):
     rewards: RewardLaw = field(default=Bounded(concentration=20.0), repr=False)
 
     def __post_init__(self) -> None:
-        set_fields(self, price=number("price", self.price, 0.0, 1.0))
+        check_field(self, "price", number, 0.0, 1.0)
         super().__post_init__()
 
     def data(self) -> DataSet:
