@@ -59,11 +59,9 @@ class Digits(_DataSetContexts):
     """
 
     name = "digits"
+    data = staticmethod(data_sets.digits)
 
     rotation: int | None = 2000
-
-    def data(self) -> DataSet:
-        return data_sets.digits()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,11 +93,9 @@ class ImageSegments(_DataSetContexts):
     """
 
     name = "image-segments"
+    data = staticmethod(data_sets.image_segments)
 
     rotation: int | None = 2000
-
-    def data(self) -> DataSet:
-        return data_sets.image_segments()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,11 +125,9 @@ class Phishing(_DataSetContexts):
     """
 
     name = "phishing"
+    data = staticmethod(data_sets.phishing)
 
     rotation: int | None = 1000
-
-    def data(self) -> DataSet:
-        return data_sets.phishing()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,11 +158,9 @@ class Bananas(_DataSetContexts):
     """
 
     name = "bananas"
+    data = staticmethod(data_sets.bananas)
 
     rotation: int | None = 2000
-
-    def data(self) -> DataSet:
-        return data_sets.bananas()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -255,10 +247,8 @@ class Flights(_DataSetContexts):
     """
 
     name = "flights"
+    data = staticmethod(data_sets.flights)
 
     rotation: int | None = field(default=None, init=False)
     window: int | None = field(default=48)
     stride: float = field(default=1.0)
-
-    def data(self) -> DataSet:
-        return data_sets.flights()
