@@ -22,9 +22,10 @@ import numba
 
 from dynabandit.bandit.serialization import plain
 from dynabandit.core.code_cache import is_cached
+from dynabandit.core.compilation import compiled_once
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.base import compiled_write_paths
-from dynabandit.experiments.bound_coverage import compiled_count, count_exceeded
+from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.plugins import ENVIRONMENTS, POLICIES, class_or_name, reference_to
@@ -113,7 +114,7 @@ def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Enviro
         for world in worlds.values()
         if not is_cached(compiled_write_paths(world.functions))
     ]
-    if coverage and not is_cached(compiled_count()):
+    if coverage and not is_cached(compiled_once(add_exceeded)):
         items.append({"coverage": True})
     return items
 
