@@ -159,8 +159,8 @@ class LinDrift(Environment):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("lin-drift", arms=3, dimension=4, change="turn", period=2000)
-    >>> world.features(horizon=100, seed=1).shape, world.path(horizon=100, seed=1).shape
+    >>> environment = db.environment("lin-drift", arms=3, dimension=4, change="turn", period=2000)
+    >>> environment.features(horizon=100, seed=1).shape, environment.path(horizon=100, seed=1).shape
     ((100, 1, 4), (100, 3))
 
     Notes

@@ -43,8 +43,8 @@ class Digits(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("digits")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("digits")
+    >>> environment.arms, environment.context.dimension
     (10, 17)
 
     Notes
@@ -76,8 +76,8 @@ class ImageSegments(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("image-segments")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("image-segments")
+    >>> environment.arms, environment.context.dimension
     (7, 19)
 
     Notes
@@ -110,8 +110,8 @@ class Phishing(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("phishing")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("phishing")
+    >>> environment.arms, environment.context.dimension
     (2, 10)
 
     Notes
@@ -142,8 +142,8 @@ class Bananas(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("bananas")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("bananas")
+    >>> environment.arms, environment.context.dimension
     (2, 15)
 
     Notes
@@ -180,8 +180,8 @@ class Prompts(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("prompts")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("prompts")
+    >>> environment.arms, environment.context.dimension
     (3, 12)
 
     Notes
@@ -228,8 +228,8 @@ class Flights(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("flights")
-    >>> world.arms, world.context.dimension, world.longest
+    >>> environment = db.environment("flights")
+    >>> environment.arms, environment.context.dimension, environment.longest
     (7, 9, 17473)
 
     Notes

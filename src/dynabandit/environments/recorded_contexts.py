@@ -67,12 +67,12 @@ class RecordedContexts(Environment):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment(
+    >>> environment = db.environment(
     ...     "recorded-contexts", contexts=[[1.0, 0.0], [1.0, 1.0]], means=[[0.9, 0.1], [0.2, 0.8]], rotation=3
     ... )
-    >>> world.features(horizon=6, seed=1)[:, 0, 1].tolist()
+    >>> environment.features(horizon=6, seed=1)[:, 0, 1].tolist()
     [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
-    >>> world.path(horizon=6, seed=1)[:, 0].tolist()
+    >>> environment.path(horizon=6, seed=1)[:, 0].tolist()
     [0.9, 0.9, 0.9, 0.8, 0.1, 0.1]
 
     References

@@ -103,16 +103,16 @@ def _deferred_interrupts() -> Iterator[Callable[[], None]]:
 def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Environment], coverage: bool) -> list[Item]:
     """List what has to be compiled: each algorithm once, whatever its parameters."""
     algorithms = {play(policy.functions, arms): (policy, arms) for policy, arms in policies}
-    worlds = {environment.functions: environment for environment in environments}
+    by_functions = {environment.functions: environment for environment in environments}
     items = [
         {"policy": reference_to(POLICIES, type(policy)), "parameters": plain(policy.parameters), "arms": arms}
         for policy, arms in algorithms.values()
         if not is_compiled(policy, arms)
     ]
     items += [
-        {"environment": reference_to(ENVIRONMENTS, type(world)), "parameters": plain(world.parameters)}
-        for world in worlds.values()
-        if not is_cached(compiled_write_paths(world.functions))
+        {"environment": reference_to(ENVIRONMENTS, type(environment)), "parameters": plain(environment.parameters)}
+        for environment in by_functions.values()
+        if not is_cached(compiled_write_paths(environment.functions))
     ]
     if coverage and not is_cached(compiled_once(add_exceeded)):
         items.append({"coverage": True})
