@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynabandit.extras import import_extra
-from dynabandit.leaderboard.board import ORACLE, PRACTICAL, TUNED, Board, Entry, least_regret
+from dynabandit.leaderboard.board import ORACLE, PRACTICAL, TUNED, Board, BoardEntry, least_regret
 from dynabandit.stats.bootstrap import RESAMPLES, SEED
 from dynabandit.stats.intervals import LEVEL, UNKNOWN, Estimate
 
@@ -42,7 +42,7 @@ class Standing:
     """Time per step on one core with ten arms; NaN if it was not measured."""
 
 
-Rows = dict[tuple[str, str], dict[str, Entry]]  # the entries of a policy and form, by environment
+Rows = dict[tuple[str, str], dict[str, BoardEntry]]  # the entries of a policy and form, by environment
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _grid(board: Board, entries: Rows, ranked: Rows, trials: Sequence[str]) -> _
     )
 
 
-def _regrouped(entry: Entry, groups: int) -> np.ndarray:
+def _regrouped(entry: BoardEntry, groups: int) -> np.ndarray:
     """Return the means of `groups` groups of replications, some of them twice if there are fewer.
 
     They are scaled so that their mean is that of all replications, whatever the sizes of the groups.

@@ -22,7 +22,7 @@ from dynabandit.bandit.serialization import plain
 from dynabandit.experiments.progress import ProgressReporter
 from dynabandit.experiments.runner import compute
 from dynabandit.paper.lookup import FLOORED
-from dynabandit.paper.rule_types import Part
+from dynabandit.paper.rule_types import ClaimPart
 from dynabandit.paper.specs import paper
 from dynabandit.paper.variants import VariantEffect, compare_variants
 from dynabandit.paper.verdicts import Verdict, judge, replications
@@ -51,7 +51,7 @@ class LargeRun:
     variants: dict[str, list[VariantEffect]]
     """By variant: its regret and that of the policy that it changes, in each experiment."""
 
-    def part(self, verdict: Verdict, index: int) -> Part | None:
+    def part(self, verdict: Verdict, index: int) -> ClaimPart | None:
         """Return a part of a claim as this run measured it, if it did."""
         kept = self.claims[verdict.claim.id]["parts"]
         if len(kept) != len(verdict.parts):
