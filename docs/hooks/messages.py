@@ -36,16 +36,14 @@ INTERNAL = re.compile(
 )
 FUNCTIONS = {  # functions that report a problem, with the kind of message
     "FieldProblem": "next to the field", "_BadValueError": "bad row", "_close_with": "status", "_fail": "exit 1",
-    "_failed": "on the page", "_hold": "AssertionError", "_mismatch": "ReplayMismatchError", "_stop": "exit",
-    "echo": "note", "exit": "exit 1", "note": "note", "problem_response": "status", "require": "AssertionError",
-    "stop": "exit",
+    "_failed": "on the page", "_mismatch": "ReplayMismatchError", "echo": "note", "exit": "exit 1", "note": "note",
+    "problem_response": "status", "require": "AssertionError", "stop": "exit",
 }  # fmt: skip
 LEVELS = {"warning": "warning", "error": "error", "exception": "error"}  # methods of the logger
 KINDS = {"NotFoundError": "404", "ConflictError": "409", "LateRewardError": "410", "InvalidValueError": "422",
          "MissingParameterError": "TypeError"}  # fmt: skip
 EXITS = {"BAD_INPUT": "exit 2", "FAILED": "exit 1", "INTERRUPTED": "exit 130"}
-RETURNED = re.compile(r"_doubt_\w+|difference|missing|verdict|_why")  # functions that return a part of a message
-ASSIGNED = ("doubt", "full", "differs")  # variables that hold a message
+RETURNED = re.compile(r"_doubt_\w+|missing")  # functions that return a part of a message
 SCRIPT = re.compile(r"new \w*Error\(|setStatus\(|setText\(\"missing\"|askForKey\(|notice bad|^const TEXTS")
 STRING = re.compile(r"""(["`])(.*?)\1""")
 
@@ -149,8 +147,6 @@ class _Reader:
             self.call(node)
         if isinstance(node, ast.Return) and node.value is not None and RETURNED.fullmatch(function):
             self.add("part of a message", self.text(node.value))
-        if isinstance(node, ast.Assign) and _name(node.targets[0]) in ASSIGNED and _is_text(node.value):
-            self.add("part of a message", self.text(node.value))
         for child in ast.iter_child_nodes(node):
             self.visit(child, function)
 
@@ -197,7 +193,7 @@ class _Reader:
 
     def value(self, node: ast.expr) -> str:
         """Return the value of a constant, or a name in braces."""
-        if isinstance(node, ast.Call) and _name(node.func) == "nearest":
+        if isinstance(node, ast.Call) and _name(node.func) == "suggestion":
             return "[ Did you mean '...'?]"
         if isinstance(node, ast.Constant):
             return str(node.value)
@@ -273,6 +269,11 @@ def _integer(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyw
     return "TypeError or ValueError", f"{reader.text(arguments[0])} must be {valid}, got {{value}}"
 
 
+def _field(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyword]) -> tuple[str, str]:
+    _, name, check, *limits = arguments
+    return CHECKS[_name(check)](reader, [name, name, *limits], keywords)
+
+
 def _unknown(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keyword]) -> tuple[str, str]:
     value = _placeholder(arguments[1])
     return "ValueError", f"unknown {reader.text(arguments[0])} {{{value}}}.[ Did you mean '...'?] Known: ..."
@@ -291,6 +292,6 @@ def _extra(reader: _Reader, arguments: list[ast.expr], keywords: list[ast.keywor
 
 Check = Callable[[_Reader, list[ast.expr], list[ast.keyword]], tuple[str, str]]
 CHECKS: dict[str, Check] = {
-    "check_parameter_names": _parameter_names, "import_extra": _extra, "integer": _integer, "number": _number,
-    "unknown": _unknown,
+    "check_field": _field, "check_parameter_names": _parameter_names, "import_extra": _extra, "integer": _integer,
+    "number": _number, "unknown": _unknown,
 }  # fmt: skip

@@ -4,7 +4,7 @@ import difflib
 import itertools
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 
@@ -141,15 +141,19 @@ REVENUE = RewardDomain("revenue", 0.0, LARGEST_REWARD)
 REWARD_DOMAINS = {one.name: one for one in (BERNOULLI, BOUNDED, NORMAL, COUNTS, REVENUE)}
 
 
-def reward(value: Any) -> float:
-    """Return a reward as a float in [0, 1]; True and False are 1 and 0."""
-    return BOUNDED.check(value)
-
-
 def set_fields(owner: object, **checked: Any) -> None:
     """Set fields of a frozen dataclass to validated values."""
     for name, value in checked.items():
         object.__setattr__(owner, name, value)
+
+
+def check_field(
+    owner: object, name: str, check: Callable[..., Any], *limits: float, optional: bool = False, **ends: bool
+) -> None:
+    """Set a field of a frozen dataclass to what `number` or `integer` returns for it; an optional one may be None."""
+    value = getattr(owner, name)
+    if value is not None or not optional:
+        set_fields(owner, **{name: check(name, value, *limits, **ends)})
 
 
 def check_parameter_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:

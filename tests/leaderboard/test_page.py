@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from browser import PHONE, open_visit
-from dynabandit.leaderboard.board import Board, Entry
+from dynabandit.leaderboard.board import Board, BoardEntry
 from dynabandit.leaderboard.page import render
 
 MARKUP = "</script><img src=x onerror=alert(1)>"
@@ -17,7 +17,7 @@ REGRET = {"a": (10.0, 40.0, 10.0), MARKUP: (20.0, 20.0, 40.0), "told": (1.0, 1.0
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     entries = [
-        Entry(
+        BoardEntry(
             trial, policy, "oracle" if policy == "told" else "practical", "", 400, 1, regret[i], 0.1, [regret[i]] * 5,
             [regret[i]] * 4, [0.5 * regret[i], regret[i]], "abc",
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynabandit.leaderboard.board import Board, Entry, detection_delay, summarise
+from dynabandit.leaderboard.board import Board, BoardEntry, detection_delay, summarise
 from dynabandit.leaderboard.environments import make_trials
 from dynabandit.leaderboard.standings import as_markdown, incomplete, standings, tuned_standings
 from dynabandit.results import Run
@@ -16,9 +16,9 @@ FAMILIES = {"one-2": "one", "one-10": "one", "two": "two"}
 REGRET = {"a": (10.0, 40.0, 10.0), "b": (20.0, 20.0, 20.0), "told": (1.0, 1.0, 1.0)}
 
 
-def entry(trial: str, policy: str, regret: float, form: str = "practical") -> Entry:
+def entry(trial: str, policy: str, regret: float, form: str = "practical") -> BoardEntry:
     blocks = [0.5 * regret, 1.5 * regret] * 2
-    return Entry(trial, policy, form, "", 400, 1, regret, 0.1, [regret] * 5, blocks, [regret], "abc")
+    return BoardEntry(trial, policy, form, "", 400, 1, regret, 0.1, [regret] * 5, blocks, [regret], "abc")
 
 
 def board() -> Board:

@@ -11,7 +11,7 @@ import pytest
 from dynabandit.paper import criteria, lookup, verdicts
 from dynabandit.paper.claims import CLAIMS, Claim
 from dynabandit.paper.claims_page import document
-from dynabandit.paper.rule_types import Part
+from dynabandit.paper.rule_types import ClaimPart
 from dynabandit.results import Results
 from dynabandit.stats.intervals import Estimate
 from fakes import ADAPTIVE, SETTINGS, STANDARD, STEP_SIZES, FakePaper, fake_paper, fake_run, only, shortened
@@ -189,7 +189,7 @@ def test_a_claim_with_undecided_parts_is_inconclusive_unless_a_part_is_contradic
     ],
 )
 def test_evidence_is_where_the_interval_lies(effect: tuple[float, float, float], evidence: str) -> None:
-    assert Part("", criteria.SLIGHTLY_WORSE, Estimate(*effect), ()).evidence == evidence
+    assert ClaimPart("", criteria.SLIGHTLY_WORSE, Estimate(*effect), ()).evidence == evidence
 
 
 def test_equal_policies_do_not_beat_each_other() -> None:

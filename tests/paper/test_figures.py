@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dynabandit.paper import lookup
-from dynabandit.paper.figures import IDS, make_figures
+from dynabandit.paper.figures import FIGURES, make_figures
 from dynabandit.report.figures import Figure
 from dynabandit.report.matplotlib_figures import draw
 from dynabandit.report.panels import Box, Boxes, Line, Lines
@@ -40,8 +40,8 @@ def drawn(figures: list[Figure]) -> Iterator[Line | Box]:
 
 
 def test_all_19_figures_are_there_and_those_of_the_paper_are_in_its_order(figures: list[Figure]) -> None:
-    assert [figure.id for figure in figures] == list(IDS)
-    assert len(IDS) == 19
+    assert [figure.id for figure in figures] == list(FIGURES)
+    assert len(FIGURES) == 19
     assert [figure.stem for figure in figures][:4] == [
         "01-aff-ucb2-growing", "02-aff-ucb1-floor", "03-small-changes", "04-sample-paths-case-1",
     ]  # fmt: skip

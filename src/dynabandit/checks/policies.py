@@ -160,11 +160,11 @@ def decides_alike_interpreted(policy: Policy) -> None:
 def decides_alike_in_a_bandit(policy: Policy) -> None:
     """A `Bandit` makes the choices of the simulator, also after a round trip through JSON."""
     policy = policy.tuned(1, _horizon(policy))
-    world = _environment(policy) if policy.functions.contextual else Fixed(means=MEANS, rewards=_law(policy))
-    run = _simulate(policy, world)
+    environment = _environment(policy) if policy.functions.contextual else Fixed(means=MEANS, rewards=_law(policy))
+    run = _simulate(policy, environment)
     assert run.arms is not None
     assert run.rewards is not None
-    bandit, contexts = _bandit(policy, rewards=_law(policy)), _contexts(policy, world)
+    bandit, contexts = _bandit(policy, rewards=_law(policy)), _contexts(policy, environment)
     for step in range(run.horizon):
         name = bandit.choose(contexts[step])
         require(int(name) == run.arms[0, step], f"a Bandit must choose as the simulator does (step {step + 1})")

@@ -24,7 +24,7 @@ from dynabandit.cli.run_options import (
 from dynabandit.experiments import ProgressReporter
 from dynabandit.leaderboard.board import FILE, Board
 from dynabandit.leaderboard.contextual_environments import make_timed_environment
-from dynabandit.leaderboard.run import QUICK_REPLICATIONS, REPLICATIONS, Selection, Work, run
+from dynabandit.leaderboard.run import QUICK_REPLICATIONS, REPLICATIONS, Selection, TrialJobs, run
 from dynabandit.leaderboard.step_times import GPU_ARM_STEPS, PYTHON_SECONDS, estimate_seconds, time_steps
 from dynabandit.policies import registered_name, resolved
 from dynabandit.policies.practical_forms import practical_form
@@ -116,7 +116,7 @@ def _part(text: str) -> tuple[int, int]:
     return int(number), int(parts)
 
 
-def _cost(selection: Selection, work: Sequence[Work], threads: int, backend: str) -> str:
+def _cost(selection: Selection, work: Sequence[TrialJobs], threads: int, backend: str) -> str:
     """Return a sentence that says what will run, and about how long it takes."""
     policies = len(selection.names())
     what = f"{policies} policies in {len(work)} environments with {selection.replications:,} replications"
@@ -141,7 +141,7 @@ def _cost(selection: Selection, work: Sequence[Work], threads: int, backend: str
     )
 
 
-def _python_steps(work: Sequence[Work]) -> float:
+def _python_steps(work: Sequence[TrialJobs]) -> float:
     """Return the steps of all policies in plain Python."""
     jobs = [(one.trial.horizon, job) for one in work for job in one.jobs]
     return float(sum(job.replications * horizon for horizon, job in jobs if job.policy.functions.in_python))

@@ -27,7 +27,7 @@ from dynabandit.offline import Log
 from dynabandit.service import api_types
 from dynabandit.service.command_line import DEFAULT_STORE, PluginOption, StoreOption, use_plugins
 from dynabandit.service.domain.names import clean_name
-from dynabandit.service.errors import DomainError, InvalidValueError, StoreError, WriteConflictError
+from dynabandit.service.errors import DomainError, StoreError, WriteConflictError
 from dynabandit.service.http.request_bodies import decode_body
 from dynabandit.service.log_import import Imported, import_log, source_of
 from dynabandit.service.stores import Store, open_store
@@ -88,7 +88,7 @@ def import_command(
                 found = import_log(opened, name, log, asked, source, progress)
         finally:
             opened.close()
-    except (InvalidValueError, DomainError) as error:
+    except DomainError as error:
         stop(str(error), BAD_INPUT)
     except WriteConflictError as error:
         stop(f"{error}; the rows so far are stored: run the same command again", FAILED)

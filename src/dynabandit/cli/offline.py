@@ -16,6 +16,7 @@ from rich.table import Table
 from dynabandit import offline
 from dynabandit.cli import display, missing
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
+from dynabandit.cli.run_options import Seed
 from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.experiments.spec_reader import read_policy
 from dynabandit.offline import Advice, Estimate, Log, Replay
@@ -66,7 +67,6 @@ Separator = Annotated[str, typer.Option(help="Separator of the values in a CSV f
 Replications = Annotated[int, typer.Option(help="Number of replays of the log, each with other random numbers.")]
 Draws = Annotated[int, typer.Option(help="Number of draws that estimate the policy's probabilities at each row.")]
 Clip = Annotated[float, typer.Option(help="Replace smaller propensities by this value.")]
-Seed = Annotated[int, typer.Option(help="Random seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -105,9 +105,8 @@ def replay(
     with _ending():
         chosen = _policies(policy)
         with bad_input():
-            source = _source(file, bandit, encoding, separator)
             log = from_source(
-                source, read_features(feature), skip_bad, rewards,
+                _source(file, bandit, encoding, separator), read_features(feature), skip_bad, rewards,
                 arm=arm, reward=reward, time=time, propensity=propensity,
             )  # fmt: skip
             options: dict[str, Any] = {"replications": replications, "draws": draws, "clip": clip, "seed": seed}
@@ -152,9 +151,8 @@ def advise(
     with _ending():
         chosen = _policies(policy) if policy else None
         with bad_input():
-            source = _source(file, bandit, encoding, separator)
             log = from_source(
-                source, read_features(feature), skip_bad, rewards,
+                _source(file, bandit, encoding, separator), read_features(feature), skip_bad, rewards,
                 arm=arm, reward=reward, time=time, propensity=propensity,
             )  # fmt: skip
             with show_progress("all candidates") as progress:

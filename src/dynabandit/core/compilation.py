@@ -5,6 +5,7 @@ A function marked with `kernel` stays a plain Python function and can be called 
 """
 
 import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -56,6 +57,9 @@ def compiled(function: Function, *, creates_arrays: bool = False) -> Function:
         forbid_returned_arrays(dispatcher)
     wrap_compilation(dispatcher, lambda: kernel_errors(function))
     return cast(Function, dispatcher)
+
+
+compiled_once = functools.cache(compiled)  # returns the same compiled function at each call
 
 
 def _dispatcher(function: Function, options: dict[str, Any]) -> Any:

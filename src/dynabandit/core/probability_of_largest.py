@@ -14,15 +14,13 @@ Beta laws are integrated over log-odds and gamma laws over logarithms. There the
 shapes below 1, and the mode is at the mean. Normal laws are Student laws with infinitely many degrees of freedom.
 """
 
-import functools
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numba.extending import overload
 
-from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.compilation import compiled_once, kernel
 from dynabandit.core.special_functions import stirling, stirling_error
 
 BETA, GAMMA, STUDENT = range(3)  # families of laws
@@ -81,12 +79,6 @@ class Density(NamedTuple):
     mode: float
     peak: float
     top: float
-
-
-@kernel
-def softplus(t: float) -> float:
-    """Return log(1 + e^t)."""
-    return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
 
 
 @kernel
@@ -347,11 +339,6 @@ def share_rest(
 RULE = gauss_legendre()
 
 
-@functools.cache
-def _compiled() -> Callable[..., None]:
-    return compiled(probabilities_of_largest, creates_arrays=True)
-
-
 def largest_probabilities(family: int, laws: np.ndarray, optimistic: bool = False) -> np.ndarray:
     """Return the probability of each draw that it is the largest, by compiled code, the same for all callers.
 
@@ -363,5 +350,5 @@ def largest_probabilities(family: int, laws: np.ndarray, optimistic: bool = Fals
     [0.6286, 0.3714]
     """
     probabilities = np.empty(len(laws))
-    _compiled()(family, laws, optimistic, RULE, probabilities)
+    compiled_once(probabilities_of_largest, creates_arrays=True)(family, laws, optimistic, RULE, probabilities)
     return probabilities

@@ -8,7 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP, PATH, START, uniform, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 
 class Params(NamedTuple):
@@ -71,9 +71,9 @@ class Burst(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        first = integer("first", self.first, 1, LARGEST_STEP)
-        length = integer("length", self.length, 0, LARGEST_STEP)
-        set_fields(self, first=first, length=length, rate=number("rate", self.rate, 0.0, 1.0))
+        check_field(self, "first", integer, 1, LARGEST_STEP)
+        check_field(self, "length", integer, 0, LARGEST_STEP)
+        check_field(self, "rate", number, 0.0, 1.0)
 
     def params(self) -> Params:
         return Params(*self.per_arm(float(self.first), float(self.first + self.length), self.rate))

@@ -13,7 +13,7 @@ from dynabandit.environments.base import Environment, EnvironmentFunctions, Envi
 from dynabandit.environments.linear import LARGEST_DIMENSION, normal_vector
 from dynabandit.environments.random_walks import logistic
 from dynabandit.environments.reward_laws import BERNOULLI, Normal, RewardLaw
-from dynabandit.validation import integer, number, set_fields, unknown
+from dynabandit.validation import check_field, integer, number, unknown
 
 SPAN = 8.0  # linear means in [-8, 8] have values in [0, 1]; larger ones, which hardly occur, are clipped
 FOR_ALL = LARGEST_STEP  # the arm in the key of a random number that all arms share
@@ -159,8 +159,8 @@ class LinDrift(Environment):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("lin-drift", arms=3, dimension=4, change="turn", period=2000)
-    >>> world.features(horizon=100, seed=1).shape, world.path(horizon=100, seed=1).shape
+    >>> environment = db.environment("lin-drift", arms=3, dimension=4, change="turn", period=2000)
+    >>> environment.features(horizon=100, seed=1).shape, environment.path(horizon=100, seed=1).shape
     ((100, 1, 4), (100, 3))
 
     Notes
@@ -194,13 +194,10 @@ class LinDrift(Environment):
             raise unknown("value of change", self.change, CHANGES)
         if self.models not in MODELS:
             raise unknown("value of models", self.models, MODELS)
-        set_fields(
-            self,
-            dimension=integer("dimension", self.dimension, 2, LARGEST_DIMENSION),
-            period=integer("period", self.period, 1, LARGEST_STEP),
-            scale=number("scale", self.scale, 0.0, 100.0, open_low=True),
-            travel=number("travel", self.travel, 0.0, 100.0),
-        )
+        check_field(self, "dimension", integer, 2, LARGEST_DIMENSION)
+        check_field(self, "period", integer, 1, LARGEST_STEP)
+        check_field(self, "scale", number, 0.0, 100.0, open_low=True)
+        check_field(self, "travel", number, 0.0, 100.0)
         if self.models == "shared" and self.change == "jump":
             raise ValueError("change='jump' changes the model of one arm and needs models='separate', got 'shared'")
 

@@ -11,7 +11,7 @@ from dynabandit.core.context import Context
 from dynabandit.core.streams import FEATURES, LARGEST_STEP, Stream, normal_pair, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.reward_laws import Normal, RewardLaw
-from dynabandit.validation import integer, set_fields
+from dynabandit.validation import check_field, integer
 
 LARGEST_DIMENSION = 256
 TWO_30 = 2.0**30
@@ -126,11 +126,8 @@ class LinAbrupt(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            dimension=integer("dimension", self.dimension, 1, LARGEST_DIMENSION),
-            segment=integer("segment", self.segment, 1, LARGEST_STEP),
-        )
+        check_field(self, "dimension", integer, 1, LARGEST_DIMENSION)
+        check_field(self, "segment", integer, 1, LARGEST_STEP)
 
     @property
     def context(self) -> Context:
@@ -188,11 +185,8 @@ class LinSlow(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            dimension=integer("dimension", self.dimension, 2, LARGEST_DIMENSION),
-            turning=integer("turning", self.turning, 1, LARGEST_STEP),
-        )
+        check_field(self, "dimension", integer, 2, LARGEST_DIMENSION)
+        check_field(self, "turning", integer, 1, LARGEST_STEP)
 
     @property
     def context(self) -> Context:

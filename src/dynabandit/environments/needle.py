@@ -8,7 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP, PATH, pick
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 STRETCH, MEAN = range(2)
 FOR_ALL = 0  # the arm in the key of a random number that all arms share
@@ -71,10 +71,11 @@ class Needle(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, low=number("low", self.low, 0.0, 1.0), high=number("high", self.high, 0.0, 1.0))
+        check_field(self, "low", number, 0.0, 1.0)
+        check_field(self, "high", number, 0.0, 1.0)
         if self.low > self.high:
             raise ValueError(f"low must not be above high, got {self.low!r} and {self.high!r}")
-        set_fields(self, period=integer("period", self.period, 1, LARGEST_STEP))
+        check_field(self, "period", integer, 1, LARGEST_STEP)
 
     def params(self) -> Params:
         return Params(*self.per_arm(self.low, self.high, float(self.period)))

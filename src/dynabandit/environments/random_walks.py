@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import PATH, START, normal_pair, uniform, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 POSITION, SPARE = range(2)  # SPARE: the second normal number of a pair, for the next step
 
@@ -97,7 +97,7 @@ class ReflectedWalk(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, variance=number("variance", self.variance, 0.0, math.inf))
+        check_field(self, "variance", number, 0.0, math.inf)
 
     def params(self) -> Params:
         return Params(*self.per_arm(math.sqrt(self.variance)))
@@ -189,11 +189,8 @@ class Autoregressive(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            persistence=number("persistence", self.persistence, 0.0, 1.0),
-            spread=number("spread", self.spread, 0.0, math.inf),
-        )
+        check_field(self, "persistence", number, 0.0, 1.0)
+        check_field(self, "spread", number, 0.0, math.inf)
 
     def params(self) -> AutoregressiveParams:
         deviation = self.spread * math.sqrt(1.0 - self.persistence**2)

@@ -8,7 +8,7 @@ from dynabandit.environments import data_sets
 from dynabandit.environments.data_sets import DataSet
 from dynabandit.environments.recorded_contexts import RecordedContexts
 from dynabandit.environments.reward_laws import Bounded, RewardLaw
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number, set_fields
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,8 +43,8 @@ class Digits(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("digits")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("digits")
+    >>> environment.arms, environment.context.dimension
     (10, 17)
 
     Notes
@@ -59,11 +59,9 @@ class Digits(_DataSetContexts):
     """
 
     name = "digits"
+    data = staticmethod(data_sets.digits)
 
     rotation: int | None = 2000
-
-    def data(self) -> DataSet:
-        return data_sets.digits()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,8 +76,8 @@ class ImageSegments(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("image-segments")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("image-segments")
+    >>> environment.arms, environment.context.dimension
     (7, 19)
 
     Notes
@@ -95,11 +93,9 @@ class ImageSegments(_DataSetContexts):
     """
 
     name = "image-segments"
+    data = staticmethod(data_sets.image_segments)
 
     rotation: int | None = 2000
-
-    def data(self) -> DataSet:
-        return data_sets.image_segments()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,8 +110,8 @@ class Phishing(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("phishing")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("phishing")
+    >>> environment.arms, environment.context.dimension
     (2, 10)
 
     Notes
@@ -129,11 +125,9 @@ class Phishing(_DataSetContexts):
     """
 
     name = "phishing"
+    data = staticmethod(data_sets.phishing)
 
     rotation: int | None = 1000
-
-    def data(self) -> DataSet:
-        return data_sets.phishing()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -148,8 +142,8 @@ class Bananas(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("bananas")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("bananas")
+    >>> environment.arms, environment.context.dimension
     (2, 15)
 
     Notes
@@ -164,11 +158,9 @@ class Bananas(_DataSetContexts):
     """
 
     name = "bananas"
+    data = staticmethod(data_sets.bananas)
 
     rotation: int | None = 2000
-
-    def data(self) -> DataSet:
-        return data_sets.bananas()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,8 +180,8 @@ class Prompts(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("prompts")
-    >>> world.arms, world.context.dimension
+    >>> environment = db.environment("prompts")
+    >>> environment.arms, environment.context.dimension
     (3, 12)
 
     Notes
@@ -215,7 +207,7 @@ class Prompts(_DataSetContexts):
     rewards: RewardLaw = field(default=Bounded(concentration=20.0), repr=False)
 
     def __post_init__(self) -> None:
-        set_fields(self, price=number("price", self.price, 0.0, 1.0))
+        check_field(self, "price", number, 0.0, 1.0)
         super().__post_init__()
 
     def data(self) -> DataSet:
@@ -236,8 +228,8 @@ class Flights(_DataSetContexts):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment("flights")
-    >>> world.arms, world.context.dimension, world.longest
+    >>> environment = db.environment("flights")
+    >>> environment.arms, environment.context.dimension, environment.longest
     (7, 9, 17473)
 
     Notes
@@ -255,10 +247,8 @@ class Flights(_DataSetContexts):
     """
 
     name = "flights"
+    data = staticmethod(data_sets.flights)
 
     rotation: int | None = field(default=None, init=False)
     window: int | None = field(default=48)
     stride: float = field(default=1.0)
-
-    def data(self) -> DataSet:
-        return data_sets.flights()

@@ -12,7 +12,7 @@ from dynabandit.core.streams import FEATURES, LARGEST_STEP, pick
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.linear import LARGEST_DIMENSION, start
 from dynabandit.environments.scheduled import mean_rewards
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number, set_fields
 
 
 class Params(NamedTuple):
@@ -67,12 +67,12 @@ class RecordedContexts(Environment):
     Examples
     --------
     >>> import dynabandit as db
-    >>> world = db.environment(
+    >>> environment = db.environment(
     ...     "recorded-contexts", contexts=[[1.0, 0.0], [1.0, 1.0]], means=[[0.9, 0.1], [0.2, 0.8]], rotation=3
     ... )
-    >>> world.features(horizon=6, seed=1)[:, 0, 1].tolist()
+    >>> environment.features(horizon=6, seed=1)[:, 0, 1].tolist()
     [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
-    >>> world.path(horizon=6, seed=1)[:, 0].tolist()
+    >>> environment.path(horizon=6, seed=1)[:, 0].tolist()
     [0.9, 0.9, 0.9, 0.8, 0.1, 0.1]
 
     References
@@ -96,15 +96,10 @@ class RecordedContexts(Environment):
         if len(contexts) != len(means):
             raise ValueError(f"contexts must have as many rows as means, {len(means)}, got {len(contexts)}")
         means.setflags(write=False)
-        set_fields(
-            self,
-            contexts=contexts,
-            means=means,
-            arms=means.shape[1],
-            rotation=None if self.rotation is None else integer("rotation", self.rotation, 1, LARGEST_STEP),
-            window=None if self.window is None else integer("window", self.window, 1, len(means)),
-            stride=number("stride", self.stride, 0.0, float(len(means))),
-        )
+        set_fields(self, contexts=contexts, means=means, arms=means.shape[1])
+        check_field(self, "rotation", integer, 1, LARGEST_STEP, optional=True)
+        check_field(self, "window", integer, 1, len(means), optional=True)
+        check_field(self, "stride", number, 0.0, float(len(means)))
         if self.stride > 0.0 and self.window in (None, len(means)):
             raise ValueError(
                 f"window must be below the number of rows, {len(means)}, if stride is positive, "

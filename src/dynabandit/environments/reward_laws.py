@@ -12,7 +12,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta, not_empty, poisson
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import REWARD, Stream, normal_pair, uniform, words
-from dynabandit.validation import LARGEST_REWARD, RewardDomain, check_parameter_names, number, set_fields, unknown
+from dynabandit.validation import LARGEST_REWARD, RewardDomain, check_field, check_parameter_names, number, unknown
 
 LARGEST_SCALE = 1000.0  # the time of a Poisson draw grows with its mean
 AMOUNT_ATTEMPT = 1  # attempt 0 of the stream decides whether there is an amount
@@ -180,7 +180,7 @@ class Bounded(RewardLaw):
     concentration: float = 10.0
 
     def __post_init__(self) -> None:
-        set_fields(self, concentration=number("concentration", self.concentration, 0.0, math.inf, open_low=True))
+        check_field(self, "concentration", number, 0.0, math.inf, open_low=True)
 
     def params(self) -> BoundedParams:
         return BoundedParams(self.concentration)
@@ -237,10 +237,11 @@ class Normal(RewardLaw):
 
     def __post_init__(self) -> None:
         largest = LARGEST_REWARD / 100.0  # a reward may be some deviations away from its mean
-        low, high = (number(name, getattr(self, name), -largest, largest) for name in ("low", "high"))
-        if low >= high:
-            raise ValueError(f"low must be below high = {high:g}, got {low:g}")
-        set_fields(self, low=low, high=high, deviation=number("deviation", self.deviation, 0.0, largest))
+        check_field(self, "low", number, -largest, largest)
+        check_field(self, "high", number, -largest, largest)
+        if self.low >= self.high:
+            raise ValueError(f"low must be below high = {self.high:g}, got {self.low:g}")
+        check_field(self, "deviation", number, 0.0, largest)
 
     def params(self) -> NormalParams:
         return NormalParams(self.low, self.high, self.deviation)
@@ -283,7 +284,7 @@ class Counts(RewardLaw):
     scale: float = 10.0
 
     def __post_init__(self) -> None:
-        set_fields(self, scale=number("scale", self.scale, 0.0, LARGEST_SCALE, open_low=True))
+        check_field(self, "scale", number, 0.0, LARGEST_SCALE, open_low=True)
 
     def params(self) -> CountsParams:
         return CountsParams(self.scale)
@@ -347,12 +348,9 @@ class Revenue(RewardLaw):
     log_deviation: float = 1.0
 
     def __post_init__(self) -> None:
-        set_fields(
-            self,
-            conversion=number("conversion", self.conversion, 0.0, 1.0, open_low=True),
-            median=number("median", self.median, 0.0, math.sqrt(LARGEST_REWARD), open_low=True),
-            log_deviation=number("log_deviation", self.log_deviation, 0.0, 5.0),
-        )
+        check_field(self, "conversion", number, 0.0, 1.0, open_low=True)
+        check_field(self, "median", number, 0.0, math.sqrt(LARGEST_REWARD), open_low=True)
+        check_field(self, "log_deviation", number, 0.0, 5.0)
 
     def params(self) -> RevenueParams:
         return RevenueParams(self.conversion, math.log(self.median), self.log_deviation)

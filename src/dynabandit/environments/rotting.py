@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import START, uniform_pair, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 INITIAL, RATE = range(2)
 
@@ -75,9 +75,10 @@ class Rotting(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, low=number("low", self.low, 0.0, 1.0), high=number("high", self.high, 0.0, 1.0))
-        for name in ("fastest", "slowest"):
-            set_fields(self, **{name: number(name, getattr(self, name), 1.0, math.inf)})
+        check_field(self, "low", number, 0.0, 1.0)
+        check_field(self, "high", number, 0.0, 1.0)
+        check_field(self, "fastest", number, 1.0, math.inf)
+        check_field(self, "slowest", number, 1.0, math.inf)
         for least, most in (("low", "high"), ("fastest", "slowest")):
             if getattr(self, least) > getattr(self, most):
                 raise ValueError(

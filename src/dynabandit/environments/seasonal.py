@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.scheduled import start
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 
 class Params(NamedTuple):
@@ -66,14 +66,14 @@ class Seasonal(Environment):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        middle = number("middle", self.middle, 0.0, 1.0)
-        room = min(middle, 1.0 - middle)
-        amplitude = number("amplitude", self.amplitude, 0.0, 1.0)
-        if amplitude > room:
+        check_field(self, "middle", number, 0.0, 1.0)
+        check_field(self, "amplitude", number, 0.0, 1.0)
+        room = min(self.middle, 1.0 - self.middle)
+        if self.amplitude > room:
             raise ValueError(
-                f"amplitude must be at most {room:g}, the room around middle={middle:g}, got {amplitude!r}"
+                f"amplitude must be at most {room:g}, the room around middle={self.middle:g}, got {self.amplitude!r}"
             )
-        set_fields(self, period=number("period", self.period, 1.0, math.inf), middle=middle, amplitude=amplitude)
+        check_field(self, "period", number, 1.0, math.inf)
 
     def params(self) -> Params:
         return Params(*self.per_arm(self.middle, self.amplitude, self.period, np.arange(self.arms) / self.arms))

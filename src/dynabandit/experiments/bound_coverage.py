@@ -1,11 +1,8 @@
 """How often the bound of the paper's appendix is exceeded, on streams with a constant mean."""
 
-import functools
-from collections.abc import Callable
-
 import numpy as np
 
-from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.compilation import compiled_once, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
 from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, make_params, observe
 from dynabandit.experiments.spec import CoverageSpec
@@ -38,12 +35,6 @@ def add_exceeded(
                 mark += 1
 
 
-@functools.cache
-def compiled_count() -> Callable[..., None]:
-    """Return the compiled `add_exceeded`."""
-    return compiled(add_exceeded)
-
-
 def count_exceeded(spec: CoverageSpec, mean_index: int, step_size: float) -> np.ndarray:
     """Return how many Bernoulli streams exceed the bound after each of the spec's numbers of observations.
 
@@ -56,5 +47,6 @@ def count_exceeded(spec: CoverageSpec, mean_index: int, step_size: float) -> np.
     exceeded = np.zeros(len(spec.observations), dtype=np.int64)
     observations = np.array(spec.observations, dtype=np.int64)
     mean = float(spec.means[mean_index])
-    compiled_count()(exceeded, observations, mean, make_params(step_size), spec.streams, mean_index, stream(spec.seed))
+    params, source = make_params(step_size), stream(spec.seed)
+    compiled_once(add_exceeded)(exceeded, observations, mean, params, spec.streams, mean_index, source)
     return exceeded

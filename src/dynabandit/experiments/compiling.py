@@ -22,9 +22,10 @@ import numba
 
 from dynabandit.bandit.serialization import plain
 from dynabandit.core.code_cache import is_cached
+from dynabandit.core.compilation import compiled_once
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.base import compiled_write_paths
-from dynabandit.experiments.bound_coverage import compiled_count, count_exceeded
+from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.plugins import ENVIRONMENTS, POLICIES, class_or_name, reference_to
@@ -102,18 +103,18 @@ def _deferred_interrupts() -> Iterator[Callable[[], None]]:
 def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Environment], coverage: bool) -> list[Item]:
     """List what has to be compiled: each algorithm once, whatever its parameters."""
     algorithms = {compiled_play(policy.functions, arms): (policy, arms) for policy, arms in policies}
-    worlds = {environment.functions: environment for environment in environments}
+    by_functions = {environment.functions: environment for environment in environments}
     items = [
         {"policy": reference_to(POLICIES, type(policy)), "parameters": plain(policy.parameters), "arms": arms}
         for policy, arms in algorithms.values()
         if not is_compiled(policy, arms)
     ]
     items += [
-        {"environment": reference_to(ENVIRONMENTS, type(world)), "parameters": plain(world.parameters)}
-        for world in worlds.values()
-        if not is_cached(compiled_write_paths(world.functions))
+        {"environment": reference_to(ENVIRONMENTS, type(environment)), "parameters": plain(environment.parameters)}
+        for environment in by_functions.values()
+        if not is_cached(compiled_write_paths(environment.functions))
     ]
-    if coverage and not is_cached(compiled_count()):
+    if coverage and not is_cached(compiled_once(add_exceeded)):
         items.append({"coverage": True})
     return items
 

@@ -13,14 +13,13 @@ from dynabandit.environments import (
     environment as make_environment,
 )
 from dynabandit.extras import import_extra
+from dynabandit.simulation.api import DEFAULT_HORIZON
 from dynabandit.simulation.best_in_hindsight import make_best_policy
 
 import_extra("gymnasium", "gymnasium")
 import gymnasium  # noqa: E402 - after the message that says how to install it
 
 __all__ = ["BanditEnv", "register"]
-
-DEFAULT_HORIZON = 10_000
 
 
 class BanditEnv(gymnasium.Env[Any, np.int64]):

@@ -26,13 +26,7 @@ class _PolicyType:
 class _PipelinePolicy:
     """What policies with and without context share."""
 
-    n_actions: int
-    len_list: int
-    batch_size: int
-    policy: OwnPolicy | str
-    random_state: int | None
-
-    def _set(
+    def __init__(
         self, n_actions: int, policy: OwnPolicy | str, len_list: int, batch_size: int, random_state: int | None
     ) -> None:
         self.n_actions = integer("n_actions", n_actions, 2)
@@ -116,7 +110,7 @@ class Policy(_PipelinePolicy):
         batch_size: int = 1,
         random_state: int | None = None,
     ) -> None:
-        self._set(n_actions, policy, len_list, batch_size, random_state)
+        super().__init__(n_actions, policy, len_list, batch_size, random_state)
 
     def select_action(self) -> np.ndarray:
         """Return the arms to show, in the order of positions."""
@@ -167,7 +161,7 @@ class ContextualPolicy(_PipelinePolicy):
         random_state: int | None = None,
     ) -> None:
         self.dim = integer("dim", dim, 1)
-        self._set(n_actions, policy, len_list, batch_size, random_state)
+        super().__init__(n_actions, policy, len_list, batch_size, random_state)
 
     def _features(self) -> FeatureEncoder:
         return FeatureEncoder({VECTOR: {"kind": "vector", "size": self.dim, "required": True}}, constant=False)

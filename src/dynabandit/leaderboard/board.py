@@ -22,7 +22,7 @@ HALF, WINDOW = 0.5, 50  # share of the plays and number of steps, for the detect
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """The regret of one policy in one environment."""
 
     trial: str
@@ -53,9 +53,9 @@ class Entry:
         return self.trial, self.policy, self.form, self.settings
 
 
-def least_regret(entries: Iterable[Entry]) -> dict[tuple[str, str], Entry]:
+def least_regret(entries: Iterable[BoardEntry]) -> dict[tuple[str, str], BoardEntry]:
     """Return the entry with the least mean regret of each policy in each environment, the first one of several."""
-    best: dict[tuple[str, str], Entry] = {}
+    best: dict[tuple[str, str], BoardEntry] = {}
     for entry in entries:
         known = best.get((entry.policy, entry.trial))
         if known is None or entry.mean < known.mean:
@@ -63,7 +63,7 @@ def least_regret(entries: Iterable[Entry]) -> dict[tuple[str, str], Entry]:
     return best
 
 
-COLUMNS = [column.name for column in fields(Entry)]
+COLUMNS = [column.name for column in fields(BoardEntry)]
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Board:
     version: str = ""
     trials: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Family, number of arms, horizon, name, delay and recorded times of each environment, by id."""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[BoardEntry] = field(default_factory=list)
     delays: dict[str, float | None] = field(default_factory=dict)
     """Steps to detect a change by policy; None if it never does."""
     microseconds: dict[str, float] = field(default_factory=dict)
@@ -127,19 +127,19 @@ class Board:
             if content.pop("format") != FORMAT:
                 raise ValueError("it has another format")
             columns = content.pop("columns")
-            entries = [Entry(**dict(zip(columns, values, strict=True))) for values in content.pop("entries")]
+            entries = [BoardEntry(**dict(zip(columns, values, strict=True))) for values in content.pop("entries")]
             return cls(**content, entries=entries)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} must be a file that `dynabandit leaderboard` wrote: {error}") from None
 
 
-def summarise(run: Run, trial: Trial, form: str, code: str) -> Entry:
+def summarise(run: Run, trial: Trial, form: str, code: str) -> BoardEntry:
     """Return the entry of a run."""
     total = run.total_regret
     groups = np.array_split(total, min(BLOCKS, len(total)))
     error = _rounded(total.std(ddof=1) / math.sqrt(len(total)), 3) if len(total) > 1 else None
     shown = form != TUNED  # of a tuned form only the mean is shown
-    return Entry(
+    return BoardEntry(
         trial=trial.id, policy=run.policy, form=form, settings=run.label.removeprefix(run.policy).strip("()"),
         replications=run.replications, seed=run.seed, mean=_rounded(total.mean(), 6), error=error,
         quantiles=[_rounded(value, 4) for value in np.quantile(total, QUANTILES)] if shown else [],

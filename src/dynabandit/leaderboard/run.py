@@ -48,7 +48,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Work:
+class TrialJobs:
     """All policies in one environment."""
 
     trial: Trial
@@ -129,7 +129,7 @@ class Selection:
         number, parts = self.part
         return names[number - 1 :: parts]
 
-    def make_work(self) -> list[Work]:
+    def make_work(self) -> list[TrialJobs]:
         """Return everything to run."""
         names = self.names()
         if self.contextual:
@@ -138,7 +138,7 @@ class Selection:
         else:
             trials = select(make_trials(self.horizon), self.environments or (QUICK if self.quick else ()))
             one_change = make_one_change(self.horizon or HORIZON)
-        work = [Work(trial, tuple(self._jobs(trial, names))) for trial in trials.values()]
+        work = [TrialJobs(trial, tuple(self._jobs(trial, names))) for trial in trials.values()]
         return [one for one in (*work, self._detection(one_change, names)) if one.jobs]
 
     def _jobs(self, trial: Trial, names: Sequence[str]) -> list[Job]:
@@ -159,14 +159,14 @@ class Selection:
         count = self.replications if most is None else min(self.replications, most)
         return max(1, count // FEWER) if name in SLOW and not self.quick else count
 
-    def _detection(self, trial: Trial, names: Sequence[str]) -> Work:
+    def _detection(self, trial: Trial, names: Sequence[str]) -> TrialJobs:
         jobs = tuple(
             Job(practical_form(name), PRACTICAL, self._count(name, MOST_DETECTION_REPLICATIONS))
             for name in _fitting(trial, names)
         )
         half = trial.horizon // 2
         spacing = DETECTION_SPACING if trial.horizon >= HORIZON else 1
-        return Work(trial, jobs, tuple(range(half, trial.horizon + 1, spacing)))
+        return TrialJobs(trial, jobs, tuple(range(half, trial.horizon + 1, spacing)))
 
 
 def _fitting(trial: Trial, names: Sequence[str]) -> list[str]:
@@ -175,7 +175,7 @@ def _fitting(trial: Trial, names: Sequence[str]) -> list[str]:
 
 
 def run(
-    work: Sequence[Work],
+    work: Sequence[TrialJobs],
     out: Path,
     seed: int,
     reporter: ProgressReporter,
@@ -217,7 +217,7 @@ def run(
     return board, 0
 
 
-def _run_one(one: Work, out: Path, seed: int, reporter: ProgressReporter, options: Mapping[str, Any]) -> Board:
+def _run_one(one: TrialJobs, out: Path, seed: int, reporter: ProgressReporter, options: Mapping[str, Any]) -> Board:
     """Run one environment and return its data."""
     results = compute(one.spec(seed), out, reporter=reporter, **options)
     found, codes = Board(version=results.metadata["versions"]["dynabandit"]), results.metadata["code_versions"]

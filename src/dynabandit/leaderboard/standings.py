@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynabandit.extras import import_extra
-from dynabandit.leaderboard.board import ORACLE, PRACTICAL, TUNED, Board, Entry, least_regret
+from dynabandit.leaderboard.board import ORACLE, PRACTICAL, TUNED, Board, BoardEntry, least_regret
 from dynabandit.stats.bootstrap import RESAMPLES, SEED
-from dynabandit.stats.intervals import LEVEL, Estimate
+from dynabandit.stats.intervals import LEVEL, UNKNOWN, Estimate
 
 LEAST = 1e-9  # regret; smaller numbers count as this
-NOT_RANKED = Estimate(math.nan, math.nan, math.nan)
 HEADINGS = (
     "policy", "regret, times the best", "95 % interval", "worst", "worst environment", "mean rank", "95 % interval",
     "steps to detect a change", "µs per step", "replications", "settings",
@@ -43,7 +42,7 @@ class Standing:
     """Time per step on one core with ten arms; NaN if it was not measured."""
 
 
-Rows = dict[tuple[str, str], dict[str, Entry]]  # the entries of a policy and form, by environment
+Rows = dict[tuple[str, str], dict[str, BoardEntry]]  # the entries of a policy and form, by environment
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def _grid(board: Board, entries: Rows, ranked: Rows, trials: Sequence[str]) -> _
     )
 
 
-def _regrouped(entry: Entry, groups: int) -> np.ndarray:
+def _regrouped(entry: BoardEntry, groups: int) -> np.ndarray:
     """Return the means of `groups` groups of replications, some of them twice if there are fewer.
 
     They are scaled so that their mean is that of all replications, whatever the sizes of the groups.
@@ -149,7 +148,7 @@ def _rows(board: Board, entries: Rows, ranked: Rows) -> list[Standing]:
             Standing(
                 policy=policy, form=form, settings="" if form == TUNED else by_trial[trials[0]].settings,
                 ratio=ratios[index], worst=math.exp(logs[index, place]), worst_in=trials[place],
-                rank=ranks.get((policy, form), NOT_RANKED),
+                rank=ranks.get((policy, form), UNKNOWN),
                 replications=min(entry.replications for entry in by_trial.values()),
                 delay=board.delays.get(policy, math.nan), microseconds=board.microseconds.get(policy, math.nan),
             )

@@ -1,6 +1,5 @@
 """Replay: estimates from a log what a policy would have earned."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ from dynabandit.offline.replay_loop import Played, Player
 from dynabandit.offline.reward_model import RewardModel
 from dynabandit.policies import Policy, check_fit, policy as make_policy
 from dynabandit.simulation.request import Progress
-from dynabandit.stats.intervals import Estimate
+from dynabandit.stats.intervals import UNKNOWN, Estimate
 from dynabandit.stats.ratio_estimator import RatioEstimator
 from dynabandit.validation import BOUNDED, integer, number, unknown
 
@@ -188,10 +187,8 @@ def replay(
             progress(one.rows, log.rows)
     interval = RatioEstimator.wilson if log.domain.is_within(BOUNDED) else RatioEstimator.normal
     overlap = sums["snips"].effective_rows
-    ips, snips, dr = (
-        sums[name].normal() if overlap >= LEAST_EFFECTIVE_ROWS else Estimate(math.nan, math.nan, math.nan)
-        for name in ("ips", "snips", "dr")
-    )
+    is_enough = overlap >= LEAST_EFFECTIVE_ROWS
+    ips, snips, dr = (sums[name].normal() if is_enough else UNKNOWN for name in ("ips", "snips", "dr"))
     return Replay(
         policy=one.policy,
         log=log,

@@ -21,7 +21,7 @@ from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Replications, least_played_arm, make_learn
 
 
-class Progress(NamedTuple):
+class ReplayProgress(NamedTuple):
     """What is carried from one part of the log to the next."""
 
     states: Replications
@@ -43,7 +43,7 @@ def _compiled_play(functions: PolicyFunctions) -> Callable[..., None]:
     return compiled_for(functions, make_play(functions))
 
 
-class Settings(NamedTuple):
+class ReplaySettings(NamedTuple):
     """How a log is replayed."""
 
     burn_in: int
@@ -66,12 +66,12 @@ def make_play(functions: PolicyFunctions) -> Callable[..., None]:
 
     @kernel
     def play(
-        progress: Progress,
+        progress: ReplayProgress,
         played: Played,
         logged: Logged,
         expected: np.ndarray,
         space: Workspace,
-        settings: Settings,
+        settings: ReplaySettings,
         first: int,
         random: Stream,
     ) -> None:
@@ -137,10 +137,10 @@ class Player:
         Bandit(policy, arms, seed=seed, features=features)  # raises an error for policies that need a simulation
         context = None if features is None else Context(features.dimension, per_arm=False)
         self.policy = policy
-        self.settings = Settings(policy.burn_in, draws, least, log_clock, learn_all)
+        self.settings = ReplaySettings(policy.burn_in, draws, least, log_clock, learn_all)
         self.random = stream(seed)
         states = initial_states(policy, len(arms), np.ones(replications, dtype=np.int64), LARGEST_STEP, context=context)
-        self.progress = Progress(
+        self.progress = ReplayProgress(
             states=states._replace(plays=np.zeros((replications, len(arms)), dtype=np.int64)),
             shares=np.zeros(len(arms)),
             burning=np.zeros(1),

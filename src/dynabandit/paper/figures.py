@@ -222,5 +222,4 @@ FIGURES: dict[str, Callable[[Results], Figure]] = {
     "memory": memory,
     "bounds": bounds,
 }
-IDS = tuple(FIGURES)
 """A figure keeps its number when only some are drawn."""

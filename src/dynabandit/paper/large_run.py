@@ -22,11 +22,12 @@ from dynabandit.bandit.serialization import plain
 from dynabandit.experiments.progress import ProgressReporter
 from dynabandit.experiments.runner import compute
 from dynabandit.paper.lookup import FLOORED
-from dynabandit.paper.rule_types import Part
+from dynabandit.paper.rule_types import ClaimPart
 from dynabandit.paper.specs import paper
 from dynabandit.paper.variants import VariantEffect, compare_variants
 from dynabandit.paper.verdicts import Verdict, judge, replications
 from dynabandit.results import Coverage, Results, Run
+from dynabandit.results.runs import KEYS
 from dynabandit.stats.intervals import LEVEL, Estimate
 
 FILE = Path(__file__).parent / "large_run.json"
@@ -34,8 +35,6 @@ FEWEST = 5_000  # replications that are called large
 TOTALS = "totals.npz"
 VARIANTS = {"aff-ucb2-growing": "aff-ucb2", FLOORED: "aff-ucb1"}
 """Each variant that the paper does not have, with the policy that it changes."""
-
-RUN_KEYS = ("experiment", "environment", "arms", "environment_parameters", "label", "policy", "parameters")
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class LargeRun:
     variants: dict[str, list[VariantEffect]]
     """By variant: its regret and that of the policy that it changes, in each experiment."""
 
-    def part(self, verdict: Verdict, index: int) -> Part | None:
+    def part(self, verdict: Verdict, index: int) -> ClaimPart | None:
         """Return a part of a claim as this run measured it, if it did."""
         kept = self.claims[verdict.claim.id]["parts"]
         if len(kept) != len(verdict.parts):
@@ -121,7 +120,7 @@ def save_totals(results: Results, file: Path) -> None:
     Seven digits of each regret are enough for every verdict, and keep 10,000 replications below 16 MB.
     """
     runs = [
-        {**{name: getattr(run, name) for name in (*RUN_KEYS, "horizon", "seed")}, "times": run.times.tolist(),
+        {**{name: getattr(run, name) for name in (*KEYS, "horizon", "seed")}, "times": run.times.tolist(),
          "correct": run.correct.tolist()}
         for run in results
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynabandit.paper import criteria, figures, large_run, lookup, verdicts
 from dynabandit.paper.large_run import LargeRun
-from dynabandit.paper.rule_types import Part
+from dynabandit.paper.rule_types import ClaimPart
 from dynabandit.paper.sections import SECTIONS
 from dynabandit.paper.variants import compare_variants
 from dynabandit.paper.verdicts import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_RUN, PARTLY, VERDICTS, Verdict
@@ -142,7 +142,7 @@ def tally(summary: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def measured(part: Part) -> str:
+def measured(part: ClaimPart) -> str:
     """Return the effect of a part with its interval, in the unit of its measure."""
     if part.criterion.measure in (criteria.SHARE, criteria.RATE):
         value, low, high = (f"{100 * one:.3g}" for one in part.effect)
@@ -153,7 +153,7 @@ def measured(part: Part) -> str:
     return f"{value} ({low} to {high})".replace("-", MINUS)
 
 
-def glyph(part: Part) -> dict[str, float] | None:
+def glyph(part: ClaimPart) -> dict[str, float] | None:
     """Return where region, interval and value lie on an axis from 0 to 100, for a small picture."""
     criterion, effect = part.criterion, part.effect
     measure = criterion.measure

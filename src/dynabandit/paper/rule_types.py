@@ -22,7 +22,7 @@ STATISTICS = {DIFFERENCE: intervals.difference, RATIO: bootstrap.ratio, DEVIATIO
 
 
 @dataclass(frozen=True)
-class Part:
+class ClaimPart:
     """One measured comparison of a claim."""
 
     text: str
@@ -47,7 +47,7 @@ class Rule(Protocol):
     @property
     def experiments(self) -> tuple[str, ...]: ...
 
-    def measure(self, results: Results) -> Iterator[Part]: ...
+    def measure(self, results: Results) -> Iterator[ClaimPart]: ...
 
 
 def run_keys(*runs: Run) -> tuple[tuple[str, str], ...]:
@@ -62,13 +62,13 @@ def find_run(runs: dict[str, Run], policy: str, experiment: str) -> Run:
     return runs[policy]
 
 
-def compare(text: str, criterion: Criterion, one: Run, two: Run, other: str) -> Part:
+def compare(text: str, criterion: Criterion, one: Run, two: Run, other: str) -> ClaimPart:
     """Measure one run against another, which is called `other` in the note."""
     effect = STATISTICS[criterion.measure](one.total_regret, two.total_regret)
     note = ""
     if criterion.measure == DIFFERENCE and two.total_regret.mean() > 0.0:
         note = f"{one.total_regret.mean() / two.total_regret.mean():.2f} times the regret of {other}"
-    return Part(text, criterion, effect, run_keys(one, two), note)
+    return ClaimPart(text, criterion, effect, run_keys(one, two), note)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Comparison(InOneExperiment):
     criterion: Criterion
     other: str
 
-    def measure(self, results: Results) -> Iterator[Part]:
+    def measure(self, results: Results) -> Iterator[ClaimPart]:
         runs = lookup.runs_by_policy(results, self.experiment)
         one, two = (find_run(runs, policy, self.experiment) for policy in (self.policy, self.other))
         other = policy_name(self.other)
@@ -110,7 +110,7 @@ class ComparisonWithOthers(InOneExperiment):
     which: str
     others: tuple[str, ...]
 
-    def measure(self, results: Results) -> Iterator[Part]:
+    def measure(self, results: Results) -> Iterator[ClaimPart]:
         found = lookup.runs_by_policy(results, self.experiment)
         one = find_run(found, self.policy, self.experiment)
         runs = [find_run(found, other, self.experiment) for other in self.others]
@@ -119,7 +119,7 @@ class ComparisonWithOthers(InOneExperiment):
         text = f"{policy_name(self.policy)} {self.criterion.phrase} the {self.which} of the others"
         if self.which == "median":
             effect = bootstrap.ratio(one.total_regret, np.median(totals, axis=0))
-            yield Part(f"{text}: {where}", self.criterion, effect, run_keys(one, *runs))
+            yield ClaimPart(f"{text}: {where}", self.criterion, effect, run_keys(one, *runs))
             return
         pick = bootstrap.smallest_mean if self.which == "best" else bootstrap.largest_mean
         chosen = runs[pick(totals)]
@@ -139,7 +139,7 @@ class Reaction:
     deadline = 500
     window = 100
 
-    def measure(self, results: Results) -> Iterator[Part]:
+    def measure(self, results: Results) -> Iterator[ClaimPart]:
         (experiment,) = self.experiments
         run = find_run(lookup.runs_by_policy(results, experiment), self.policy, experiment)
         end = self.change + self.deadline
@@ -153,7 +153,7 @@ class Reaction:
         successes = round(correct * run.replications)
         effect = Estimate(correct, *intervals.wilson(successes / run.replications, run.replications))
         text = f"{policy_name(self.policy)} {self.criterion.phrase} step {self.change}"
-        yield Part(text, self.criterion, effect, run_keys(run))
+        yield ClaimPart(text, self.criterion, effect, run_keys(run))
 
 
 @dataclass(frozen=True)
@@ -175,10 +175,10 @@ class Sensitivity(InOneExperiment):
         what = f"{policy_name(self.policy)} {self.criterion.phrase} its {self.parameter.replace('_', ' ')}"
         return f"{what}: {experiment_title(self.experiment)}"
 
-    def measure(self, results: Results) -> Iterator[Part]:
+    def measure(self, results: Results) -> Iterator[ClaimPart]:
         runs = self.runs(results)
         effect = bootstrap.sensitivity([run.total_regret for run in runs])
-        yield Part(self.text, self.criterion, effect, run_keys(*runs))
+        yield ClaimPart(self.text, self.criterion, effect, run_keys(*runs))
 
 
 @dataclass(frozen=True)
@@ -192,13 +192,13 @@ class RelativeSensitivity:
     def experiments(self) -> tuple[str, ...]:
         return (self.one.experiment, *dict.fromkeys(other.experiment for other in self.others))
 
-    def measure(self, results: Results) -> Iterator[Part]:
+    def measure(self, results: Results) -> Iterator[ClaimPart]:
         runs = self.one.runs(results)
         others = [other.runs(results) for other in self.others]
         totals = [[run.total_regret for run in group] for group in others]
         effect = bootstrap.relative_sensitivity([run.total_regret for run in runs], totals)
         everything = (run for group in [runs, *others] for run in group)
-        yield Part(self.one.text, self.one.criterion, effect, run_keys(*everything))
+        yield ClaimPart(self.one.text, self.one.criterion, effect, run_keys(*everything))
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class ComparisonAtSetting(InOneExperiment):
     value: object
     criterion: Criterion
 
-    def measure(self, results: Results) -> Iterator[Part]:
+    def measure(self, results: Results) -> Iterator[ClaimPart]:
         one, two = (
             lookup.run_at(results, self.experiment, policy, self.parameter, self.value)
             for policy in (self.policy, self.other)
@@ -232,7 +232,7 @@ class MoreArms:
     def experiments(self) -> tuple[str, ...]:
         return tuple(lookup.case_id(self.number, arms) for arms in lookup.MANY)
 
-    def measure(self, results: Results) -> Iterator[Part]:
+    def measure(self, results: Results) -> Iterator[ClaimPart]:
         fewer, more = (
             [find_run(lookup.runs_by_policy(results, experiment), policy, experiment) for policy in self.policies]
             for experiment in self.experiments
@@ -241,9 +241,9 @@ class MoreArms:
         for policy, one, two in zip(self.policies, fewer, more, strict=True):
             effect = bootstrap.ratio(two.total_regret, one.total_regret, paired=False)
             text = f"{policy_name(policy)} {SAME_LEVEL.phrase}: {where}"
-            yield Part(text, SAME_LEVEL, effect, run_keys(one, two))
+            yield ClaimPart(text, SAME_LEVEL, effect, run_keys(one, two))
         effect = bootstrap.rank_correlation(*([run.total_regret for run in runs] for runs in (fewer, more)))
-        yield Part(f"The policies' {SAME_ORDER.phrase}: {where}", SAME_ORDER, effect, run_keys(*fewer, *more))
+        yield ClaimPart(f"The policies' {SAME_ORDER.phrase}: {where}", SAME_ORDER, effect, run_keys(*fewer, *more))
 
 
 @dataclass(frozen=True)
@@ -252,10 +252,10 @@ class BoundCoverage:
 
     experiments = ("bounds",)
 
-    def measure(self, results: Results) -> Iterator[Part]:
+    def measure(self, results: Results) -> Iterator[ClaimPart]:
         if not results.coverage:
             raise MissingResultError("bounds was not run")
         for one in results.coverage:
             streams = f"mean {one.mean:g}, step size {one.step_size:g}, {one.observations:,} observations"
             effect = intervals.clopper_pearson(one.exceeded, one.streams)
-            yield Part(f"The bound {BOUNDED.phrase}: {streams}", BOUNDED, effect, (("bounds", streams),))
+            yield ClaimPart(f"The bound {BOUNDED.phrase}: {streams}", BOUNDED, effect, (("bounds", streams),))

@@ -19,7 +19,7 @@ from typing import Any
 from dynabandit.paper.claims import CLAIMS, Claim
 from dynabandit.paper.criteria import METHODS
 from dynabandit.paper.lookup import MissingResultError, was_run
-from dynabandit.paper.rule_types import Part
+from dynabandit.paper.rule_types import ClaimPart
 from dynabandit.results import Results
 from dynabandit.stats.intervals import LEVEL
 
@@ -34,7 +34,7 @@ class Verdict:
     """A claim with its measured parts."""
 
     claim: Claim
-    parts: tuple[Part, ...]
+    parts: tuple[ClaimPart, ...]
     reason: str = ""
     """Why it was not judged, or empty."""
 
@@ -127,7 +127,7 @@ def _claim(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: ClaimPart) -> dict[str, Any]:
     return {
         "text": part.text,
         "evidence": part.evidence,

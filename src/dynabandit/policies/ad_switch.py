@@ -12,7 +12,7 @@ from dynabandit.policies import learned_draws, sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number, set_fields
 
 SLOTS = (*sample_mean_policy.SLOTS, "bad", "mean", "gap", "due", "lower", "upper")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
@@ -255,13 +255,10 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
         capacity = integer("capacity", self.capacity, 2, LARGEST_STEP)
         if capacity % 2:
             raise ValueError(f"capacity must be an even number of at least 2, got {self.capacity!r}")
-        set_fields(
-            self,
-            constant=number("constant", self.constant, 0.0, math.inf),
-            scale=number("scale", self.scale, 0.0, math.inf),
-            every=integer("every", self.every, 1, LARGEST_STEP),
-            capacity=capacity,
-        )
+        set_fields(self, capacity=capacity)
+        check_field(self, "constant", number, 0.0, math.inf)
+        check_field(self, "scale", number, 0.0, math.inf)
+        check_field(self, "every", integer, 1, LARGEST_STEP)
 
     def _follows_from_changes(self) -> bool:
         return False

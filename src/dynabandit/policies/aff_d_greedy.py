@@ -12,7 +12,7 @@ from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 SLOTS = (*aff_shared.SLOTS, "index", "limit", "changed_at")
 CHANGE = SLOTS.index("change")
@@ -107,8 +107,7 @@ class AffDGreedy(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.threshold is not None:
-            set_fields(self, threshold=number("threshold", self.threshold, 0.0, 1.0))
+        check_field(self, "threshold", number, 0.0, 1.0, optional=True)
 
     def restored(self, memory: np.ndarray, last_played: np.ndarray) -> np.ndarray:
         if len(memory) != CHANGED_AT:

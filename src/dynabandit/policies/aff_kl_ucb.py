@@ -11,7 +11,7 @@ from dynabandit.policies import aff_shared, kl_index
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import pending_plays
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 SLOTS = (*aff_shared.SLOTS, "size", "negentropy", "log_forgetting")
 MEAN, SIZE = SLOTS.index("mean"), SLOTS.index("size")
@@ -91,7 +91,7 @@ class AffKLUCB(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True))
+        check_field(self, "confidence", number, 0.0, 1.0, open_low=True)
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), -math.log(self.confidence))

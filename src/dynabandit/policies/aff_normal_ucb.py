@@ -10,7 +10,7 @@ from dynabandit.policies import aff_shared, aff_unit_free
 from dynabandit.policies.aff_unit_free import UnitFreePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.pending_plays import pending_plays
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 
 class Params(NamedTuple):
@@ -78,7 +78,7 @@ class AffNormalUCB(UnitFreePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True))
+        check_field(self, "confidence", number, 0.0, 1.0, open_low=True)
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), -2.0 * math.log(self.confidence))

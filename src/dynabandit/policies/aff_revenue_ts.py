@@ -14,7 +14,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared, aff_unit_free, pooled_moments
 from dynabandit.policies.aff_unit_free import FORGETTING, LOG_FORGETTING, SIZE, M, UnitFreePolicy, W
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.validation import REVENUE, number, set_fields
+from dynabandit.validation import REVENUE, check_field, number
 
 SLOTS = tuple(f"{part}_{slot}" for part in ("amount", "conversion") for slot in aff_unit_free.SLOTS)
 CONVERSION = len(aff_unit_free.SLOTS)  # the first row of the estimator of the conversion
@@ -126,7 +126,7 @@ class AffRevenueTS(UnitFreePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, prior_weight=number("prior_weight", self.prior_weight, 0.0, math.inf, open_low=True))
+        check_field(self, "prior_weight", number, 0.0, math.inf, open_low=True)
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), self.prior_weight)

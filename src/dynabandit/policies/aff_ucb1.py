@@ -13,7 +13,7 @@ from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, idle_steps
 from dynabandit.policies.pending_plays import pending_plays
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 SLOTS = (*aff_shared.SLOTS, "index", "fresh", "spread")
 W, VARIANCE, INDEX = (SLOTS.index(name) for name in ("w", "variance", "index"))
@@ -116,7 +116,7 @@ class AffUCB1(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, variance_floor=number("variance_floor", self.variance_floor, 0.0, 1.0))
+        check_field(self, "variance_floor", number, 0.0, 1.0)
 
     def params(self, arms: int) -> Params:
         return Params(self._estimator(), self.variance_floor)

@@ -13,7 +13,7 @@ from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.beta_posterior import beta_belief
-from dynabandit.validation import BOUNDED, RewardDomain, integer, set_fields
+from dynabandit.validation import BOUNDED, RewardDomain, check_field, integer
 
 
 class PolicyState(NamedTuple):
@@ -269,7 +269,7 @@ class Policy:
     burn_in: int = 0
 
     def __post_init__(self) -> None:
-        set_fields(self, burn_in=integer("burn_in", self.burn_in, 0, LARGEST_STEP))
+        check_field(self, "burn_in", integer, 0, LARGEST_STEP)
 
     def params(self, arms: int) -> Any:
         """Return the parameters as the named tuple that the functions read."""

@@ -12,7 +12,7 @@ from dynabandit.policies import learned_draws, reward_window, sw_ucb, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 MOST_WINDOWS = 32
 # shared: of the current block its length, its window, the place of the window among all, the probability with which it
@@ -164,11 +164,9 @@ class Borl(HorizonTuned, SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, capacity=integer("capacity", self.capacity, 1, LARGEST_STEP))
-        if self.block is not None:
-            set_fields(self, block=integer("block", self.block, 1, self.capacity))
-        if self.exploration is not None:
-            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0, open_low=True))
+        check_field(self, "capacity", integer, 1, LARGEST_STEP)
+        check_field(self, "block", integer, 1, self.capacity, optional=True)
+        check_field(self, "exploration", number, 0.0, 1.0, open_low=True, optional=True)
 
     def _follows_from_changes(self) -> bool:
         return False

@@ -13,7 +13,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number, set_fields
 
 # Runs of an arm that contain the same rewards have the same Beta posterior: they are one particle here. So an arm has
 # as many particles as rewards; the probability of a run without rewards is called "fresh".
@@ -229,9 +229,8 @@ class ChangepointTS(HorizonTuned):
             if rate == 1.0:
                 raise ValueError(f"rate must be a number in (0, 1), 'learnt' or None, got {self.rate!r}")
             set_fields(self, rate=rate)
-        set_fields(
-            self, particles=integer("particles", self.particles, 2, LARGEST_STEP), prior=checked_prior(self.prior)
-        )
+        check_field(self, "particles", integer, 2, LARGEST_STEP)
+        set_fields(self, prior=checked_prior(self.prior))
 
     def _follows_from_changes(self) -> bool:
         return self.rate is None

@@ -12,7 +12,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.score_laws import random_exploration
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 XI = 1.0
 TEST_SLOTS = ("reference", "up", "down")  # after the slots of the index
@@ -78,15 +78,10 @@ class CusumPolicy(HorizonTuned, SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            drift=number("drift", self.drift, 0.0, 1.0),
-            reference_plays=integer("reference_plays", self.reference_plays, 1, LARGEST_STEP),
-        )
-        if self.threshold is not None:
-            set_fields(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
-        if self.exploration is not None:
-            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
+        check_field(self, "drift", number, 0.0, 1.0)
+        check_field(self, "reference_plays", integer, 1, LARGEST_STEP)
+        check_field(self, "threshold", number, 0.0, math.inf, optional=True)
+        check_field(self, "exploration", number, 0.0, 1.0, optional=True)
 
     def _follows_from_changes(self) -> bool:
         return self.threshold is None or self.exploration is None

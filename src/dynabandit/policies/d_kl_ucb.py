@@ -3,16 +3,12 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from dynabandit.core.bernoulli_kl import negentropy
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.base import Belief
 from dynabandit.policies import d_ucb, kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.d_ucb import Params
+from dynabandit.policies.d_ucb import DUCB, Params
 from dynabandit.policies.pending_plays import pending_plays
-from dynabandit.policies.tuning_rules import DiscountTuned
 
 SLOTS = (*d_ucb.SLOTS, "negentropy")
 NEGENTROPY = SLOTS.index("negentropy")
@@ -41,7 +37,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DKLUCB(DiscountTuned):
+class DKLUCB(DUCB):
     r"""KL-UCB that gives older rewards less weight, at a constant rate. Use it if you know how fast the means change.
 
     The means and counts of all arms are discounted, whether they are played or not, with each reward of any arm, as in
@@ -85,15 +81,3 @@ class DKLUCB(DiscountTuned):
     name = "d-kl-ucb"
     slots = SLOTS
     functions = PolicyFunctions(start=d_ucb.start, score=score, learn=learn, common=common, params=Params)
-    needs_double = True
-
-    burn_in: int = 1
-
-    def params(self, arms: int) -> Params:
-        return Params(self._discount())
-
-    def shared_size(self) -> int:
-        return 2
-
-    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        return d_ucb.belief(column, shared, self._discount())

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -129,7 +129,7 @@ class DUCB(DiscountTuned):
     """
 
     name = "d-ucb"
-    slots = SLOTS
+    slots: ClassVar[tuple[str, ...]] = SLOTS
     functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
     needs_double = True
 

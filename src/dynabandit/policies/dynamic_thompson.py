@@ -12,7 +12,7 @@ from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import CONSTANT, Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number, set_fields
 
 # The paper's C is called capacity here; the user's parameter is `memory`
 A, B = range(2)
@@ -158,8 +158,8 @@ class DTS(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
-        set_fields(self, memory=memory, prior=checked_prior(self.prior))
+        check_field(self, "memory", number, 0.0, math.inf, open_low=True)
+        set_fields(self, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Params:
         return Params(Prior(*self.prior), self.memory)
@@ -221,8 +221,8 @@ class AffDTS(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        memory = number("memory", self.memory, 0.0, math.inf, open_low=True)
-        set_fields(self, memory=memory, prior=checked_prior(self.prior))
+        check_field(self, "memory", number, 0.0, math.inf, open_low=True)
+        set_fields(self, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> AffDTSParams:
         return AffDTSParams(self._estimator(), Prior(*self.prior), self.memory, float(self.burn_in))

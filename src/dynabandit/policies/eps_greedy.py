@@ -10,7 +10,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.score_laws import random_exploration
-from dynabandit.validation import BOUNDED, NORMAL, number, set_fields
+from dynabandit.validation import BOUNDED, NORMAL, check_field, number
 
 SLOTS = (*sample_mean_policy.SLOTS, "mean")
 MEAN = SLOTS.index("mean")
@@ -88,7 +88,7 @@ class EpsGreedy(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, epsilon=number("epsilon", self.epsilon, 0.0, 1.0))
+        check_field(self, "epsilon", number, 0.0, 1.0)
 
     def params(self, arms: int) -> Params:
         return Params(self.epsilon)

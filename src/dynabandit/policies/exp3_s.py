@@ -10,7 +10,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.score_laws import weighted_scores
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 # Weights are stored as shares of their sum: the rule is the same for all multiples of the weights, and each share stays
 # above about e alpha / K, so that nothing overflows or underflows in a long run.
@@ -119,9 +119,8 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("exploration", "sharing"):
-            if getattr(self, name) is not None:
-                set_fields(self, **{name: number(name, getattr(self, name), 0.0, 1.0, open_low=True)})
+        check_field(self, "exploration", number, 0.0, 1.0, open_low=True, optional=True)
+        check_field(self, "sharing", number, 0.0, 1.0, open_low=True, optional=True)
 
     def _follows_from_changes(self) -> bool:
         return self.exploration is None

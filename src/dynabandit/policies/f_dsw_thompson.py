@@ -12,7 +12,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import discounted_thompson as historic
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number, set_fields
 
 SLOTS = ("successes", "failures", "plays", "hot_successes", "hot_failures")  # the first two are those of D-TS
 PLAYS, HOT_SUCCESSES, HOT_FAILURES = (SLOTS.index(name) for name in ("plays", "hot_successes", "hot_failures"))
@@ -118,13 +118,9 @@ class FDSWTS(Policy):
         super().__post_init__()
         if not isinstance(self.combine, str) or self.combine not in CHOICES:
             raise ValueError(f"combine must be 'min', 'max' or 'mean', got {self.combine!r}")
-        discount = number("discount", self.discount, 0.0, 1.0, open_low=True)
-        set_fields(
-            self,
-            discount=discount,
-            window=integer("window", self.window, 1, LARGEST_STEP),
-            prior=checked_prior(self.prior),
-        )
+        check_field(self, "discount", number, 0.0, 1.0, open_low=True)
+        check_field(self, "window", integer, 1, LARGEST_STEP)
+        set_fields(self, prior=checked_prior(self.prior))
 
     def params(self, arms: int) -> Params:
         return Params(Prior(*self.prior), self.discount, self.window, float(CHOICES.index(self.combine)))

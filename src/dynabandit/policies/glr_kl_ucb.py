@@ -13,7 +13,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.stats.change_detection import has_change
-from dynabandit.validation import integer, number, set_fields, unknown
+from dynabandit.validation import check_field, integer, number, set_fields, unknown
 
 SLOTS = (*kl_index.SLOTS, "started", "stride")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
@@ -148,19 +148,14 @@ class GLRPolicy(HorizonTuned, SampleMeanPolicy):
         super().__post_init__()
         if self.restart not in RESTART:
             raise unknown("restart", self.restart, RESTART)
-        if self.delta is not None:
-            set_fields(self, delta=number("delta", self.delta, 0.0, 1.0, open_low=True))
+        check_field(self, "delta", number, 0.0, 1.0, open_low=True, optional=True)
         capacity = integer("capacity", self.capacity, 2, LARGEST_STEP)
         if capacity % 2:
             raise ValueError(f"capacity must be an even number of at least 2, got {self.capacity!r}")
-        set_fields(
-            self,
-            restart=str(self.restart),
-            scale=number("scale", self.scale, 0.0, math.inf),
-            every=integer("every", self.every, 1, LARGEST_STEP),
-            spacing=integer("spacing", self.spacing, 1, LARGEST_STEP),
-            capacity=capacity,
-        )
+        set_fields(self, restart=str(self.restart), capacity=capacity)
+        check_field(self, "scale", number, 0.0, math.inf)
+        check_field(self, "every", integer, 1, LARGEST_STEP)
+        check_field(self, "spacing", integer, 1, LARGEST_STEP)
 
     def _follows_from_changes(self) -> bool:
         return False

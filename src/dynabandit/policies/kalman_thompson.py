@@ -11,7 +11,7 @@ from dynabandit.core.streams import SCORE, SECOND, normal_pair, uniform, words
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import checked_prior
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number, set_fields
 
 SLOTS = ("decided_at",)  # the step of the arm's latest decision with a reward; then mean and variance for each drift
 DECIDED_AT = 0
@@ -196,9 +196,9 @@ class KalmanTS(Policy):
             if self.drift != LEARNT:
                 raise ValueError(f"drift must be a number of at least 0 or 'learnt', got {self.drift!r}")
         else:
-            set_fields(self, drift=number("drift", self.drift, 0.0, math.inf))
-        persistence = number("persistence", self.persistence, 0.0, 1.0, open_low=True)
-        set_fields(self, persistence=persistence, prior=checked_prior(self.prior))
+            check_field(self, "drift", number, 0.0, math.inf)
+        check_field(self, "persistence", number, 0.0, 1.0, open_low=True)
+        set_fields(self, prior=checked_prior(self.prior))
 
     def _drifts(self) -> tuple[float, ...]:
         return DRIFTS if isinstance(self.drift, str) else (self.drift,)

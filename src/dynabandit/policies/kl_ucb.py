@@ -8,7 +8,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.policies import kl_index
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 
 class Params(NamedTuple):
@@ -72,7 +72,7 @@ class KLUCB(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, loglog=number("loglog", self.loglog, 0.0, math.inf))
+        check_field(self, "loglog", number, 0.0, math.inf)
 
     def params(self, arms: int) -> Params:
         return Params(self.loglog)

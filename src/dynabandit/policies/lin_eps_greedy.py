@@ -10,7 +10,7 @@ from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.regression_policy import DiscountedPolicy, make_learn, make_prediction
 from dynabandit.policies.score_laws import random_exploration
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION = make_prediction(REGRESSION)
@@ -90,10 +90,7 @@ class LinEpsGreedy(DiscountedPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            epsilon=number("epsilon", self.epsilon, 0.0, 1.0),
-        )
+        check_field(self, "epsilon", number, 0.0, 1.0)
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.epsilon)

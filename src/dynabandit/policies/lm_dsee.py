@@ -8,7 +8,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.policies import forced_exploration, sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 TOTAL, PLAYS = (sample_mean_policy.SLOTS.index(name) for name in ("total", "plays"))
 EPOCH, BEGIN = range(2)  # shared: the number of the epoch whose rewards are in memory, and the step before its first
@@ -152,13 +152,10 @@ class LMDSEE(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            min_gap=number("min_gap", self.min_gap, 0.0, 1.0, open_low=True),
-            nu=number("nu", self.nu, 0.0, 1.0, open_high=True),
-            a=number("a", self.a, 0.0, math.inf, open_low=True),
-            b=number("b", self.b, 0.0, 1.0, open_low=True),
-        )
+        check_field(self, "min_gap", number, 0.0, 1.0, open_low=True)
+        check_field(self, "nu", number, 0.0, 1.0, open_high=True)
+        check_field(self, "a", number, 0.0, math.inf, open_low=True)
+        check_field(self, "b", number, 0.0, 1.0, open_low=True)
 
     def params(self, arms: int) -> Params:
         gamma, rho = 2.0 / self.min_gap**2, (1.0 - self.nu) / (1.0 + self.nu)

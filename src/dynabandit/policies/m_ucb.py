@@ -11,7 +11,7 @@ from dynabandit.policies import forced_exploration, kl_index, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number, set_fields
 
 TOTAL = ucb.SLOTS.index("total")
 SEEN, LATEST = range(2)  # shared: the step at which the latest reward arrived, and that of the latest restart
@@ -80,10 +80,8 @@ class MonitoredPolicy(HorizonTuned, SampleMeanPolicy):
         if window % 2:
             raise ValueError(f"window must be an even number of at least 2, got {self.window!r}")
         set_fields(self, window=window)
-        if self.threshold is not None:
-            set_fields(self, threshold=number("threshold", self.threshold, 0.0, math.inf))
-        if self.exploration is not None:
-            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0))
+        check_field(self, "threshold", number, 0.0, math.inf, optional=True)
+        check_field(self, "exploration", number, 0.0, 1.0, optional=True)
 
     def _follows_from_changes(self) -> bool:
         return self.exploration is None

@@ -12,7 +12,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 SLOTS = sample_mean_policy.SLOTS  # of the rewards of the current block
 ORDERS = 32  # an instance of order m runs for 2^m steps
@@ -203,7 +203,7 @@ class MasterUCB(HorizonTuned, SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, scale=number("scale", self.scale, 0.0, math.inf))
+        check_field(self, "scale", number, 0.0, math.inf)
 
     def _follows_from_changes(self) -> bool:
         return False

@@ -15,7 +15,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step, idle_steps
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 # The capacity of a memory is the number of rewards that it holds: 4, 11, 29, 77, 208, 559, 1500, and all
 CAPACITIES = tuple(4.0 * (1500.0 / 4.0) ** (i / 6.0) for i in range(7))
@@ -157,15 +157,12 @@ class MixPolicy(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            strength=number("strength", self.strength, 0.0, 1e6, open_low=True),
-            share=number("share", self.share, 0.0, 1.0),
-            shared_share=number("shared_share", self.shared_share, 0.0, 1.0),
-            sharpness=number("sharpness", self.sharpness, 0.0, 1e6, open_low=True),
-            surplus=number("surplus", self.surplus, 0.0, 1e6),
-            idle=number("idle", self.idle, 0.0, 1e6),
-        )
+        check_field(self, "strength", number, 0.0, 1e6, open_low=True)
+        check_field(self, "share", number, 0.0, 1.0)
+        check_field(self, "shared_share", number, 0.0, 1.0)
+        check_field(self, "sharpness", number, 0.0, 1e6, open_low=True)
+        check_field(self, "surplus", number, 0.0, 1e6)
+        check_field(self, "idle", number, 0.0, 1e6)
 
     def params(self, arms: int) -> Params:
         return Params(

@@ -12,7 +12,7 @@ from dynabandit.estimators import linear_model
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.policies.score_laws import common_normal_scores
-from dynabandit.validation import NORMAL, number, set_fields
+from dynabandit.validation import NORMAL, check_field, number
 
 # The length of a memory is the number of rewards that it holds: 10, 32, 102, 326, 1043, 3333, and all
 RATES = (*(0.1 * 0.003 ** (i / 5.0) for i in range(6)), 0.0)  # the share that a memory forgets with a reward
@@ -223,13 +223,10 @@ class MixLinUCB(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            prior=number("prior", self.prior, 0.0, 1e12, open_low=True),
-            share=number("share", self.share, 0.0, 1.0),
-            sharpness=number("sharpness", self.sharpness, 0.0, 1e6, open_low=True),
-            idle=number("idle", self.idle, 0.0, 1e6),
-        )
+        check_field(self, "prior", number, 0.0, 1e12, open_low=True)
+        check_field(self, "share", number, 0.0, 1.0)
+        check_field(self, "sharpness", number, 0.0, 1e6, open_low=True)
+        check_field(self, "idle", number, 0.0, 1e6)
 
     def params(self, arms: int) -> Params:
         return Params(self.prior, self.share, self.sharpness, self.idle / max(arms, 1))

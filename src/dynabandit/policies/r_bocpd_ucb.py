@@ -13,7 +13,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.glr_kl_ucb import LATEST, RESTART, RESTARTS, SEEN
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import integer, number, set_fields, unknown
+from dynabandit.validation import check_field, integer, number, set_fields, unknown
 
 SLOTS = (*kl_index.SLOTS, "started", "forecasters")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
@@ -201,15 +201,10 @@ class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
             raise unknown("index", self.index, kl_index.INDICES)
         if self.restart not in RESTART:
             raise unknown("restart", self.restart, RESTART)
-        if self.rate is not None:
-            set_fields(self, rate=number("rate", self.rate, 0.0, 1.0, open_low=True))
-        set_fields(
-            self,
-            index=str(self.index),
-            restart=str(self.restart),
-            scale=number("scale", self.scale, 0.0, math.inf),
-            particles=integer("particles", self.particles, 2, LARGEST_STEP),
-        )
+        check_field(self, "rate", number, 0.0, 1.0, open_low=True, optional=True)
+        set_fields(self, index=str(self.index), restart=str(self.restart))
+        check_field(self, "scale", number, 0.0, math.inf)
+        check_field(self, "particles", integer, 2, LARGEST_STEP)
 
     def _follows_from_changes(self) -> bool:
         return False

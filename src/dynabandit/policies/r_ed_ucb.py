@@ -11,7 +11,7 @@ from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 # Sums over the latest h rewards (recent) and the h before them (older), plain and weighted by the number of the play
 SLOTS = ("total", "plays", "h", "recent", "older", "weighted_recent", "weighted_older")
@@ -141,13 +141,10 @@ class REdUCB(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            alpha=number("alpha", self.alpha, 0.0, math.inf, open_low=True),
-            sigma=number("sigma", self.sigma, 0.0, math.inf, open_low=True),
-            epsilon=number("epsilon", self.epsilon, 0.0, 0.499, open_low=True),
-            window=integer("window", self.window, 1, LARGEST_STEP),
-        )
+        check_field(self, "alpha", number, 0.0, math.inf, open_low=True)
+        check_field(self, "sigma", number, 0.0, math.inf, open_low=True)
+        check_field(self, "epsilon", number, 0.0, 0.499, open_low=True)
+        check_field(self, "window", integer, 1, LARGEST_STEP)
 
     def params(self, arms: int) -> Params:
         return Params(self.alpha, self.sigma, self.epsilon, self.window)

@@ -10,7 +10,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.dyadic_windows import PLAYS, WINDOWS, window_mean
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 
 class Params(NamedTuple):
@@ -59,11 +59,8 @@ class RottingPolicy(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            alpha=number("alpha", self.alpha, 0.0, math.inf, open_low=True),
-            sigma=number("sigma", self.sigma, 0.0, math.inf, open_low=True),
-        )
+        check_field(self, "alpha", number, 0.0, math.inf, open_low=True)
+        check_field(self, "sigma", number, 0.0, math.inf, open_low=True)
 
     def params(self, arms: int) -> Params:
         return Params(self.alpha, self.sigma)

@@ -29,7 +29,7 @@ from dynabandit.estimators.regression_kernels import (
 )
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, ScoreLaw, Step, row_of
 from dynabandit.policies.score_laws import STUDENT
-from dynabandit.validation import NORMAL, listed, number, set_fields
+from dynabandit.validation import NORMAL, check_field, listed, number
 
 LARGEST = 1e12
 SMALLEST_PIVOT = 1e-14  # of a Cholesky factor, relative to the variance; a smaller one is a rounding error
@@ -230,7 +230,7 @@ class RegressionPolicy(Policy):
         super().__post_init__()
         if self.model not in self.models:
             raise ValueError(f"model must be one of {listed(self.models)}, got {self.model!r}")
-        set_fields(self, prior=number("prior", self.prior, 0.0, LARGEST, open_low=True))
+        check_field(self, "prior", number, 0.0, LARGEST, open_low=True)
 
     def _estimator(self) -> RegressionParams:
         """Return the parameters of the regression."""
@@ -263,7 +263,7 @@ class DiscountedPolicy(RegressionPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
+        check_field(self, "discount", number, 0.0, 1.0, open_low=True)
 
     def _estimator(self) -> RegressionParams:
         return RegressionParams(self.prior, self.discount, 0.0)
@@ -277,7 +277,7 @@ class DiscountedPolicyWithWidth(DiscountedPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(self, width=number("width", self.width, 0.0, LARGEST))
+        check_field(self, "width", number, 0.0, LARGEST)
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.width)
@@ -293,12 +293,9 @@ class AdaptivePolicy(RegressionPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            width=number("width", self.width, 0.0, LARGEST),
-            step_size=number("step_size", self.step_size, 0.0, 1.0),
-            memory=number("memory", self.memory, regression_kernels.SHORTEST_MEMORY, regression_kernels.LONGEST_MEMORY),
-        )
+        check_field(self, "width", number, 0.0, LARGEST)
+        check_field(self, "step_size", number, 0.0, 1.0)
+        check_field(self, "memory", number, regression_kernels.SHORTEST_MEMORY, regression_kernels.LONGEST_MEMORY)
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, self.step_size, self.width)

@@ -14,7 +14,7 @@ from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_learn, make_prediction
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION, LEARN = make_prediction(REGRESSION), make_learn(REGRESSION)
@@ -103,11 +103,8 @@ class RestartLinUCB(RegressionPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            width=number("width", self.width, 0.0, LARGEST),
-            period=integer("period", self.period, 1, LARGEST_STEP),
-        )
+        check_field(self, "width", number, 0.0, LARGEST)
+        check_field(self, "period", integer, 1, LARGEST_STEP)
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.width, self.period)

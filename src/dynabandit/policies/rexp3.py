@@ -11,7 +11,7 @@ from dynabandit.policies.exp3_s import probability
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.score_laws import weighted_scores
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 SLOTS = (*sample_mean_policy.SLOTS, "log_weight")
 LOG_WEIGHT = SLOTS.index("log_weight")
@@ -123,12 +123,9 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.exploration is not None:
-            set_fields(self, exploration=number("exploration", self.exploration, 0.0, 1.0, open_low=True))
-        if self.batch is not None:
-            set_fields(self, batch=integer("batch", self.batch, 1))
-        if self.variation is not None:
-            set_fields(self, variation=number("variation", self.variation, 0.0, math.inf, open_low=True))
+        check_field(self, "exploration", number, 0.0, 1.0, open_low=True, optional=True)
+        check_field(self, "batch", integer, 1, optional=True)
+        check_field(self, "variation", number, 0.0, math.inf, open_low=True, optional=True)
 
     def _follows_from_changes(self) -> bool:
         return False  # V cannot be counted as the changes of the best arm: means may drift without one, or together

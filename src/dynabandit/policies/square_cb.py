@@ -10,7 +10,7 @@ from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.regression_policy import LARGEST, DiscountedPolicy, make_learn, make_prediction
 from dynabandit.policies.score_laws import weighted_scores
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION = make_prediction(REGRESSION)
@@ -119,11 +119,8 @@ class SquareCB(DiscountedPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            scale=number("scale", self.scale, 0.0, LARGEST),
-            exponent=number("exponent", self.exponent, 0.0, 1.0),
-        )
+        check_field(self, "scale", number, 0.0, LARGEST)
+        check_field(self, "exponent", number, 0.0, 1.0)
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.scale, self.exponent)

@@ -8,9 +8,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.policies import kl_index, sw_ucb, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import pending_plays
-from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.policies.sw_ucb import Params
-from dynabandit.policies.tuning_rules import WindowTuned
+from dynabandit.policies.sw_ucb import SWUCB, Params
 
 SLOTS = (*ucb.SLOTS, "negentropy")
 NEGENTROPY = SLOTS.index("negentropy")
@@ -41,7 +39,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWKLUCB(WindowTuned, SampleMeanPolicy):
+class SWKLUCB(SWUCB):
     r"""KL-UCB that uses only the latest rewards, those in a sliding window. Use it if you know how fast the means
     change.
 
@@ -85,8 +83,3 @@ class SWKLUCB(WindowTuned, SampleMeanPolicy):
     name = "sw-kl-ucb"
     slots = SLOTS
     functions = PolicyFunctions(start=ucb.start, score=score, learn=learn, common=common, params=Params)
-
-    burn_in: int = 1
-
-    def params(self, arms: int) -> Params:
-        return Params(self._window())

@@ -14,7 +14,7 @@ from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
 from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_prediction
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION = make_prediction(REGRESSION)
@@ -173,11 +173,8 @@ class SWLinUCB(RegressionPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            width=number("width", self.width, 0.0, LARGEST),
-            window=integer("window", self.window, 1, LARGEST_WINDOW),
-        )
+        check_field(self, "width", number, 0.0, LARGEST)
+        check_field(self, "window", integer, 1, LARGEST_WINDOW)
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.width, self.window)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
@@ -101,7 +101,7 @@ class SWUCB(WindowTuned, SampleMeanPolicy):
     """
 
     name = "sw-ucb"
-    slots = ucb.SLOTS
+    slots: ClassVar[tuple[str, ...]] = ucb.SLOTS
     functions = PolicyFunctions(start=ucb.start, score=ucb.score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1

@@ -9,7 +9,7 @@ from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import reward_window, sw_ucb, ucb
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 
 class Params(NamedTuple):
@@ -90,12 +90,9 @@ class SWUCBSharp(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            alpha=number("alpha", self.alpha, 0.0, 1.0),
-            scale=number("scale", self.scale, 0.0, math.inf, open_low=True),
-            capacity=integer("capacity", self.capacity, 1, LARGEST_STEP),
-        )
+        check_field(self, "alpha", number, 0.0, 1.0)
+        check_field(self, "scale", number, 0.0, math.inf, open_low=True)
+        check_field(self, "capacity", integer, 1, LARGEST_STEP)
 
     def params(self, arms: int) -> Params:
         return Params(self.alpha, self.scale, float(self.capacity))

@@ -8,7 +8,7 @@ from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import reward_window
 from dynabandit.policies.base import Policy
 from dynabandit.policies.doubling_horizon import DOUBLING, DoublingHorizon, doubling_class
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 
 def discount_for(changes: int, horizon: int) -> float:
@@ -40,13 +40,12 @@ class HorizonTuned(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.changes is not None:
-            set_fields(self, changes=integer("changes", self.changes, 1, LARGEST_STEP))
+        check_field(self, "changes", integer, 1, LARGEST_STEP, optional=True)
         if isinstance(self.horizon, str):
             if self.horizon != DOUBLING:
                 raise ValueError(f"horizon must be a whole number of at least 1 or {DOUBLING!r}, got {self.horizon!r}")
         elif self.horizon is not None:
-            set_fields(self, horizon=integer("horizon", self.horizon, 1, LARGEST_STEP))
+            check_field(self, "horizon", integer, 1, LARGEST_STEP)
 
     def _follows_from_changes(self) -> bool:
         """Whether a parameter that follows from the number of changes is not given."""
@@ -92,8 +91,7 @@ class DiscountTuned(HorizonTuned):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.discount is not None:
-            set_fields(self, discount=number("discount", self.discount, 0.0, 1.0, open_low=True))
+        check_field(self, "discount", number, 0.0, 1.0, open_low=True, optional=True)
 
     def _follows_from_changes(self) -> bool:
         return self.discount is None
@@ -110,8 +108,7 @@ class WindowTuned(HorizonTuned):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.window is not None:
-            set_fields(self, window=integer("window", self.window, 1, LARGEST_STEP))
+        check_field(self, "window", integer, 1, LARGEST_STEP, optional=True)
 
     def _follows_from_changes(self) -> bool:
         return self.window is None

@@ -12,7 +12,7 @@ from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import integer, number, set_fields
+from dynabandit.validation import check_field, integer, number
 
 SLOTS = (*sample_mean_policy.SLOTS, "rewards")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")  # of the window
@@ -130,12 +130,9 @@ class WSWA(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            alpha=number("alpha", self.alpha, 0.0, math.inf, open_low=True),
-            sigma=number("sigma", self.sigma, 0.0, math.inf, open_low=True),
-            capacity=integer("capacity", self.capacity, 1, LARGEST_STEP),
-        )
+        check_field(self, "alpha", number, 0.0, math.inf, open_low=True)
+        check_field(self, "sigma", number, 0.0, math.inf, open_low=True)
+        check_field(self, "capacity", integer, 1, LARGEST_STEP)
 
     def params(self, arms: int) -> Params:
         return Params(float(arms), self.alpha, self.sigma, self.capacity)

@@ -10,7 +10,7 @@ from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.regression_policy import LARGEST, DiscountedPolicy, make_learn, make_prediction
-from dynabandit.validation import number, set_fields
+from dynabandit.validation import check_field, number
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION = make_prediction(REGRESSION)
@@ -102,12 +102,9 @@ class WeightUCB(DiscountedPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        set_fields(
-            self,
-            noise=number("noise", self.noise, 0.0, LARGEST),
-            bound=number("bound", self.bound, 0.0, LARGEST),
-            confidence=number("confidence", self.confidence, 0.0, 1.0, open_low=True),
-        )
+        check_field(self, "noise", number, 0.0, LARGEST)
+        check_field(self, "bound", number, 0.0, LARGEST)
+        check_field(self, "confidence", number, 0.0, 1.0, open_low=True)
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.discount, self.noise, self.bound, self.confidence)

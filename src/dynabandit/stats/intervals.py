@@ -32,6 +32,9 @@ class Estimate(NamedTuple):
         return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
 
 
+UNKNOWN = Estimate(math.nan, math.nan, math.nan)
+
+
 def normal(value: Number, error: Number) -> tuple[Number, Number]:
     """Return the ends of the normal interval of a value with this standard error.
 
@@ -143,7 +146,7 @@ def ratio_of_estimates(first: Estimate, second: Estimate) -> Estimate:
     1.3333 [1.0784, 1.6640]
     """
     if not second.value > 0.0:
-        return Estimate(math.nan, math.nan, math.nan)
+        return UNKNOWN
     ratio = first.value / second.value
     if not (first.low > 0.0 and second.low > 0.0):
         return Estimate(ratio, math.nan, math.nan)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.stats.confidence_sequences import bounded_limit, normal_limit
-from dynabandit.stats.intervals import Estimate
+from dynabandit.stats.intervals import UNKNOWN, Estimate
 
 LIFT_ALPHA = 0.04  # error rates of the interval of the lift and of that of the holdout's mean: 5 % together
 HOLDOUT_ALPHA = 0.01
@@ -120,9 +120,8 @@ def estimate_lift(sums: LiftSums, share: float, is_bounded: bool) -> Lift:
     0.3997 [0.3408, 0.4587]
     """
     policy = sums.policy_total / sums.policy_count if sums.policy_count > 0.0 else math.nan
-    unknown = Estimate(math.nan, math.nan, math.nan)
     if sums.terms == 0.0 or sums.holdout_count == 0.0:
-        return Lift(policy, unknown, unknown, unknown)
+        return Lift(policy, UNKNOWN, UNKNOWN, UNKNOWN)
     n = sums.terms
     absolute = (sums.policy_terms - sums.holdout_terms) / n
     holdout = sums.holdout_terms / n

@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple
 
 from dynabandit.stats.confidence_sequences import bounded_limit, normal_limit
-from dynabandit.stats.intervals import Estimate
+from dynabandit.stats.intervals import UNKNOWN, Estimate
 
 MIN_PROPENSITY = 0.05  # with which the policy must choose what the other one chose
 ALPHA = 0.05  # error rate of each interval
@@ -102,8 +102,7 @@ def compare_policies(sums: ComparisonSums, is_bounded: bool) -> Comparison:
     """
     n = sums.rewards
     if n == 0:
-        unknown = Estimate(math.nan, math.nan, math.nan)
-        return Comparison(math.nan, unknown, unknown)
+        return Comparison(math.nan, UNKNOWN, UNKNOWN)
     other, difference = sums.other_total / n, (sums.other_total - sums.total) / n
     if is_bounded:
         scale = 1.0 / MIN_PROPENSITY

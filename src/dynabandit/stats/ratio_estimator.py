@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dynabandit.stats.intervals import Estimate, normal, wilson
+from dynabandit.stats.intervals import UNKNOWN, Estimate, normal, wilson
 
 
 class RatioEstimator:
@@ -56,5 +56,5 @@ class RatioEstimator:
     def wilson(self) -> Estimate:
         """Return the ratio, a weighted mean of rewards in [0, 1], with Wilson's interval at the effective size."""
         if self.effective_rows == 0.0:
-            return Estimate(math.nan, math.nan, math.nan)
+            return UNKNOWN
         return Estimate(self.value, *wilson(self.value, self.effective_rows))
