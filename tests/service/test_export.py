@@ -24,6 +24,7 @@ from dynabandit.service.export import decisions
 from dynabandit.service.keys import new_key
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
+from dynabandit.service.stores.key_tables import add_key, revoke_key
 from service.harness import ARMS, DirectWriter, ManualClock, Running, run_apart, running, talking, wait_for
 
 
@@ -164,7 +165,7 @@ def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(
     key, row = new_key("admin")
     store = open_store(sqlite_url)
     store.create_tables()
-    store.add_key(row)
+    add_key(store, row)
     held = threading.Event()
 
     def lines(*_: Any) -> Iterator[bytes]:
@@ -181,7 +182,7 @@ def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(
             found = answer.iter_lines()
             assert next(found) == "first"
             with contextlib.closing(open_store(sqlite_url)) as other:
-                other.revoke_key(row.id, 1.0)
+                revoke_key(other, row.id, 1.0)
             wait_for(lambda: http.get("/metrics").status_code == 401)
             held.set()
             with pytest.raises(httpx.RemoteProtocolError):

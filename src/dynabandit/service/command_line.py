@@ -34,7 +34,7 @@ from dynabandit.service.keys import ROLES, new_key
 from dynabandit.service.logging_setup import configure_logging
 from dynabandit.service.rate_limits import check_rate
 from dynabandit.service.service import Service, Webhook
-from dynabandit.service.stores import Store, open_store
+from dynabandit.service.stores import Store, key_tables, open_store
 from dynabandit.service.stores.schema import VERSION
 from dynabandit.service.verify import verify as verify_store
 from dynabandit.validation import number
@@ -100,7 +100,7 @@ def serve(
     opened = _open(store)
     try:
         opened.prepare()
-        if needs_keys and not any(key.revoked is None for key in opened.api_keys()):
+        if needs_keys and not any(key.revoked is None for key in key_tables.api_keys(opened)):
             opened.close()
             why = "--require-keys" if require_keys else f"host {host}"
             _fail(f"{why} needs API keys, and the store has none: dynabandit keys create --role admin --store ...")
@@ -185,7 +185,7 @@ def create_key(
     except ValueError as error:
         _refuse(str(error))
     with open_tables(store, new=True) as opened:
-        opened.add_key(row)
+        key_tables.add_key(opened, row)
     print(key, flush=True)
 
 
@@ -196,7 +196,7 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     One line per key: id, role, state, creation time, note and, if it has them, the namespace and the rate limit.
     """
     with open_tables(store) as opened:
-        keys = opened.api_keys()
+        keys = key_tables.api_keys(opened)
     for key in keys:
         state = "revoked" if key.revoked is not None else "valid"
         created = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(key.created))
@@ -217,14 +217,14 @@ def limit_key(
     except ValueError as error:
         _refuse(str(error))
     with _tables_of_key(id, store) as opened:
-        _check_found(id, opened.limit_key(id, requests_per_second))
+        _check_found(id, key_tables.limit_key(opened, id, requests_per_second))
 
 
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
     """Revoke an API key. A running service rejects it within two seconds."""
     with _tables_of_key(id, store) as opened:
-        _check_found(id, opened.revoke_key(id, time.time()))
+        _check_found(id, key_tables.revoke_key(opened, id, time.time()))
 
 
 @app.command()

@@ -14,7 +14,7 @@ from dynabandit.features import PARQUET_KEY
 from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
 from dynabandit.service.domain.decision_details import read_details
-from dynabandit.service.domain.events import CLOSE, CREATE, DECISION, EventRow, HeldDecision, Settlement, api_event
+from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
 from dynabandit.service.domain.local_replay import LocalReplay
 from dynabandit.service.domain.log_start import state_at_start
@@ -61,16 +61,25 @@ def _while_wanted(items: Iterable[Item], is_wanted: IsWanted) -> Iterator[Item]:
         yield item
 
 
+def arm_names(store: Store, bandit_number: int) -> list[str]:
+    """Return the name of every arm by its index, retired ones included."""
+    names: list[str] = []
+    for event in store.log(bandit_number, kinds=(CREATE, ARM)):
+        body = json.loads(event.body or "{}")
+        names += body["arms"] if "arms" in body else [body["arm"]] if body.get("add") else []
+    return names
+
+
 def check_draws(store: Store, bandit_number: int, draws: int) -> None:
     """Raise an error if a bandit has too many arms for this many draws per decision."""
-    arms = len(store.arm_names(bandit_number))
+    arms = len(arm_names(store, bandit_number))
     if draws * arms > MAX_DRAWS:
         raise InvalidValueError(f"draws must be at most {MAX_DRAWS // arms} with {arms} arms, got {draws}")
 
 
 def page_of_events(store: Store, bandit_number: int, after: int, limit: int, kinds: Sequence[str] = ()) -> list[Event]:
     """Return a page of the events after a sequence number."""
-    names, ids = store.arm_names(bandit_number), store.decision_ids()
+    names, ids = arm_names(store, bandit_number), store.decision_ids()
     return [api_event(event, names, ids) for event in store.events(bandit_number, after, limit, kinds)]
 
 

@@ -19,6 +19,7 @@ from dynabandit.service.local_state_cache import LocalStateCache
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
+from dynabandit.service.stores.key_tables import api_keys
 from dynabandit.service.thread_pool import BoundedThreadPool, Check, ConcurrencyLimit, ReaderThread
 from dynabandit.service.writer import Writer
 
@@ -119,7 +120,7 @@ class Service:
 
     async def _read_keys(self) -> None:
         with contextlib.suppress(StoreError):  # the keys that were read last remain valid
-            self.keyring.replace(await self._key_reads.run(Store.api_keys))
+            self.keyring.replace(await self._key_reads.run(api_keys))
 
     async def read(self, query: Callable[[Store], Result]) -> Result:
         """Read a few rows of the store, in another thread and on another connection than the writer's."""

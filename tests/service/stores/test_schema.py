@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from dynabandit.service.command_line import app
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import public_id
+from dynabandit.service.export import arm_names
 from dynabandit.service.local_types import LocalBatch, LocalDecision
 from dynabandit.service.projections.log_follower import LogFollower, Overview
 from dynabandit.service.service import Service
@@ -218,7 +219,7 @@ def test_changes_are_found_without_reading_the_events_between_them(tmp_path: Pat
         store.create_tables()
         store.statements.clear()
         store.events(1, 0, 10, KINDS["change"])
-        store.arm_names(1)
+        arm_names(store, 1)
         asked = list(store.statements)
         plans = [str(store.rows(f"EXPLAIN QUERY PLAN {statement}", values)) for statement, values in asked]
     assert ["INDEX events_changes" in plan for plan in plans] == [True, True]

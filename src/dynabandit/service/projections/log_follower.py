@@ -17,6 +17,7 @@ from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.live_page_data import bandit_page_data, compared_with, overview_entry
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
+from dynabandit.service.stores.unit_table import count_units
 
 MAX_BANDITS = 200  # on the overview page
 BATCH_ROWS = 1_000  # rows per query
@@ -218,7 +219,7 @@ class LogFollower:
         """Return how many units of a bandit keep their arm at the time of the latest event, up to a limit."""
         if history.sticky_for is None:
             return None
-        return store.count_units(history.bandit_number, history.time - history.sticky_for, MAX_UNITS)
+        return count_units(store, history.bandit_number, history.time - history.sticky_for, MAX_UNITS)
 
     def _read(self, store: Store, history: BanditHistory, yield_time: bool) -> bool:
         """Read new events for a limited time; return false where some are missing."""

@@ -1,15 +1,13 @@
 """What all stores have in common: the SQL statements to read and write events, snapshots and keys."""
 
 import contextlib
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dynabandit.service.domain.decision_details import read_details
+from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.events import (
-    ARM,
     COLUMNS,
-    CREATE,
     DELETE,
     KINDS,
     LEARN,
@@ -21,9 +19,8 @@ from dynabandit.service.domain.events import (
 )
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreBusyError, StoreError, WriteConflictError
-from dynabandit.service.stores.key_tables import KeyTables, Statements
-from dynabandit.service.stores.rows import BanditKey, BanditRow, BanditUnit, BeginResult, Snapshot
-from dynabandit.service.stores.unit_table import UnitTable, unit_statements
+from dynabandit.service.stores.rows import BanditKey, BanditRow, BanditUnit, BeginResult, Snapshot, Statements
+from dynabandit.service.stores.unit_table import unit_statements
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
@@ -40,7 +37,7 @@ BODIES_PER_STATEMENT = 500
 Events = Sequence[EventRow]
 
 
-class Store(KeyTables, UnitTable):
+class Store:
     """A store. One thread writes; `reader` gives another thread its own connection.
 
     A commit is durable when `commit` returns; requests are answered after that.
@@ -55,6 +52,7 @@ class Store(KeyTables, UnitTable):
     _errors: tuple[type[Exception], ...]  # what the connection raises
     _constraint_errors: tuple[type[Exception], ...]  # those that mean that another process was first
     _connection: Any = None
+    _decision_ids: DecisionIds | None = None
     in_transaction = False  # a transaction that `begin` started
 
     def prepare(self) -> None:
@@ -279,14 +277,6 @@ class Store(KeyTables, UnitTable):
                 return
             after = found[-1].sequence
 
-    def arm_names(self, bandit: int) -> list[str]:
-        """Return the name of every arm by its index, retired ones included."""
-        names: list[str] = []
-        for event in self.log(bandit, kinds=(CREATE, ARM)):
-            body = json.loads(event.body or "{}")
-            names += body["arms"] if "arms" in body else [body["arm"]] if body.get("add") else []
-        return names
-
     def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
         """Return pages of the events of the kinds reward, close and learn between two sequence numbers."""
         while page := self.rows(
@@ -306,6 +296,14 @@ class Store(KeyTables, UnitTable):
             (before, bandit, after, to),
         )
         return [HeldDecision._make(values) for values in found]
+
+    def decision_ids(self) -> DecisionIds:
+        """Return what makes and checks the ids of decisions; it is read once, and never changes."""
+        if self._decision_ids is None:
+            [(secret,)] = self.rows("SELECT value FROM signing_secret")
+            unsigned = dict(self.rows("SELECT bandit, last_step FROM unsigned_ids"))
+            self._decision_ids = DecisionIds(bytes(secret), unsigned)
+        return self._decision_ids
 
     def decision(self, bandit: int, step: int) -> LoggedDecision | None:
         """Return a decision with its reward."""

@@ -13,8 +13,7 @@ import structlog
 from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.errors import StoreError
 from dynabandit.service.stores.base import Events, Store
-from dynabandit.service.stores.key_tables import Statements
-from dynabandit.service.stores.rows import BanditKey, BanditUnit, BeginResult
+from dynabandit.service.stores.rows import BanditKey, BanditUnit, BeginResult, Statements
 from dynabandit.service.stores.schema import VERSION, check_version, migration
 from dynabandit.validation import listed
 
