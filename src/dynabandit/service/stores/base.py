@@ -32,7 +32,7 @@ REFERENCES = {  # to a bandit
     "alert_positions": "bandit", "bandits": "number",
 }  # fmt: skip
 
-BODIES_PER_STATEMENT = 500
+VALUES_PER_STATEMENT = 500
 
 Events = Sequence[EventRow]
 
@@ -107,6 +107,14 @@ class Store:
             if self._is_busy(error):
                 raise StoreBusyError(f"store {self.public_url}: {error}") from error
             raise StoreError(f"store {self.public_url}: {error}") from error
+
+    def rows_in(self, statement: str, values: Sequence[Any], *before: Any) -> list[tuple[Any, ...]]:
+        """Run a statement that ends with ``IN ({})`` for some `values` at a time, and return the rows of all."""
+        found = []
+        for start in range(0, len(values), VALUES_PER_STATEMENT):
+            some = values[start : start + VALUES_PER_STATEMENT]
+            found += self.rows(statement.format(", ".join("?" * len(some))), (*before, *some))
+        return found
 
     def _is_busy(self, error: Exception) -> bool:
         """Whether an error means that another program has locked the store."""
@@ -317,14 +325,7 @@ class Store:
 
     def decision_bodies(self, bandit: int, steps: Sequence[int]) -> dict[int, str | None]:
         """Return the bodies of the decisions of some steps."""
-        bodies: dict[int, str | None] = {}
-        for first in range(0, len(steps), BODIES_PER_STATEMENT):
-            some = steps[first : first + BODIES_PER_STATEMENT]
-            places = ", ".join("?" * len(some))
-            bodies.update(
-                self.rows(f"SELECT step, body FROM events WHERE bandit = ? AND step IN ({places})", (bandit, *some))
-            )
-        return bodies
+        return dict(self.rows_in("SELECT step, body FROM events WHERE bandit = ? AND step IN ({})", steps, bandit))
 
     def outcomes(self, bandit: int, first: int, last: int) -> dict[int, tuple[str, float | None, int]]:
         """Return (kind, reward, rewarded arm) of the settled decisions from one step to another, by step."""

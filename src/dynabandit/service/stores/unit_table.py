@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # whose commits write this table
 
 FIND = "SELECT step, arm, time, propensity, holdout FROM units WHERE bandit = ? AND unit = ?"
 FIND_SOME = "SELECT unit, step, arm, time, propensity, holdout FROM units WHERE bandit = ? AND unit IN ({})"
-UNITS_AT_ONCE = 500
 SAVE = (
     "INSERT INTO units (bandit, unit, step, arm, time, propensity, holdout) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT"
     " (bandit, unit) DO UPDATE SET step = excluded.step, arm = excluded.arm, time = excluded.time,"
@@ -30,10 +29,8 @@ def find_units(store: "Store", asked: Collection[BanditUnit]) -> dict[BanditUnit
     found: dict[BanditUnit, UnitRow] = {}
     for bandit in {bandit for bandit, _ in asked}:
         units = [unit for number, unit in asked if number == bandit]
-        for start in range(0, len(units), UNITS_AT_ONCE):
-            some = units[start : start + UNITS_AT_ONCE]
-            rows = store.rows(FIND_SOME.format(", ".join("?" * len(some))), (bandit, *some))
-            found |= {(bandit, unit): unit_row(values) for unit, *values in rows}
+        rows = store.rows_in(FIND_SOME, units, bandit)
+        found |= {(bandit, unit): unit_row(values) for unit, *values in rows}
     return found
 
 
