@@ -346,10 +346,8 @@ class Writer:
         self._work.damaged.clear()
         self._eraser.find()
         remove_expired_units(self._work)
-        after = ""
-        while page := self._store.bandits(after=after):
-            self._loader.add((one.number for one in page if one.number not in self._work.states), wanted=False)
-            after = page[-1].name
+        found = self._store.all_bandits()
+        self._loader.add((one.number for one in found if one.number not in self._work.states), wanted=False)
 
     def _work_between_commits(self) -> None:
         """Load and erase bandits for a moment."""

@@ -17,6 +17,7 @@ from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.live_page_data import bandit_page_data, compared_with, overview_entry
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
+from dynabandit.service.stores.histories import history_statements, saved_history
 from dynabandit.service.stores.unit_table import count_units
 
 MAX_BANDITS = 200  # on the overview page
@@ -243,7 +244,7 @@ class LogFollower:
         return new
 
     def _load(self, store: Store, bandit_number: int) -> BanditHistory:
-        saved = store.history(bandit_number)
+        saved = saved_history(store, bandit_number)
         if saved is not None:
             try:
                 history = BanditHistory.from_json(bandit_number, saved, store)
@@ -263,7 +264,7 @@ class LogFollower:
         if self._loop is None or not rows:
             return
         try:
-            writing = self._service.write(Store.history_statements(rows))
+            writing = self._service.write(history_statements(rows))
             asyncio.run_coroutine_threadsafe(writing, self._loop).result(timeout=5)
         except Exception as error:
             log.warning("history was not saved", problem=str(error))

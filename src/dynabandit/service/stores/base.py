@@ -237,6 +237,13 @@ class Store:
             found += self.rows(f"{columns} AND name = ? AND number > ? ORDER BY number", (1, name, number))
         return [_bandit(values) for values in found]
 
+    def all_bandits(self, deleted: bool = False) -> Iterator[BanditRow]:
+        """Return all bandits, or all deleted bandits, ordered by name and read page by page."""
+        after = ""
+        while page := self.bandits(deleted, after):
+            yield from page
+            after = page[-1].name
+
     def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[EventRow]:
         """Return events of a bandit after a sequence number, of all kinds or of some."""
         if kinds and set(kinds) <= set(KINDS["change"]):
@@ -365,24 +372,6 @@ class Store:
             " (SELECT sequence FROM snapshots WHERE bandit = ? ORDER BY sequence DESC LIMIT ?)"
         )
         self.write([(insert, (bandit, *snapshot)), (drop, (bandit, bandit, KEEP_SNAPSHOTS))])
-
-    def history(self, bandit: int) -> str | None:
-        """Return the saved history of a bandit, for the pages."""
-        found = self.rows("SELECT body FROM histories WHERE bandit = ?", (bandit,))
-        return found[0][0] if found else None
-
-    @staticmethod
-    def history_statements(histories: Iterable[tuple[int, int, str]]) -> Statements:
-        """Return the statements that save histories: (bandit, sequence, JSON) each."""
-        keep = (
-            "INSERT INTO histories (bandit, sequence, body) VALUES (?, ?, ?)"
-            " ON CONFLICT (bandit) DO UPDATE SET sequence = excluded.sequence, body = excluded.body"
-        )
-        return [
-            *((keep, row) for row in histories),
-            # At the end: a bandit may have been erased since its history was made
-            ("DELETE FROM histories WHERE bandit NOT IN (SELECT number FROM bandits WHERE deleted = 0)", ()),
-        ]
 
     def latest_time(self) -> float:
         """Return the latest saved time of the service's clock."""
