@@ -324,8 +324,8 @@ class LoggedState:
         decided = self.open.end(step)
         if decided is None:
             return {}
-        if decided.column != (column if event.body is None else chosen_column(event.body)):
-            raise self._mismatch(event, f"it rewards column {column}, but the decision took column {decided.column}")
+        if decided.arm != (column if event.body is None else chosen_column(event.body)):
+            raise self._mismatch(event, f"it rewards column {column}, but the decision took column {decided.arm}")
         return {step: decided.body}
 
     # Snapshots

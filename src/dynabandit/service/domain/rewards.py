@@ -141,7 +141,7 @@ def find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDeci
     """Return a decision, or raise an error if there is none or it was removed from the log."""
     decided = state.open.get(step)
     if decided is not None:
-        return LoggedDecision(decided.column, decided.time, None, None, decided.body)
+        return decided
     if step > state.bandit.step:
         raise _no_decision(work, state.bandit_number, step)
     found = work.settled.get((state.bandit_number, step)) or work.store.decision(state.bandit_number, step)
