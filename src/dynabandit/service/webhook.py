@@ -16,8 +16,10 @@ from typing import IO
 import msgspec
 import structlog
 
-from dynabandit.service.domain.alerts import SentAlert, sent_alert
+from dynabandit.service.domain.alerts import sent_alert
+from dynabandit.service.domain.names import read_public_id
 from dynabandit.service.errors import StoreError
+from dynabandit.service.monitoring_types import SentAlert
 from dynabandit.service.service import Service, Webhook
 from dynabandit.service.stores import Store
 from dynabandit.service.stores.alert_positions import next_alerts, save_position
@@ -95,7 +97,7 @@ class AlertSender:
         return [sent_alert(store, event) for event in next_alerts(store)]
 
     def _send(self, alert: SentAlert) -> None:
-        body = msgspec.json.encode(alert.message)
+        body = msgspec.json.encode(alert)
         timestamp = str(int(time.time()))
         headers = {
             "Content-Type": "application/json",
@@ -109,7 +111,7 @@ class AlertSender:
     def _save(self, alert: SentAlert) -> None:
         """Note that an alert was accepted; if that fails, it is sent again."""
         assert self._loop is not None
-        writing = self._service.write([save_position(alert.bandit_number, alert.message.sequence)])
+        writing = self._service.write([save_position(read_public_id(alert.bandit_id) or 0, alert.sequence)])
         try:
             asyncio.run_coroutine_threadsafe(writing, self._loop).result(timeout=TIMEOUT)
         except Exception as error:

@@ -4,7 +4,7 @@ They are raised in the commit of the events that give the evidence.
 """
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -16,13 +16,6 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.stores import Store
 
 GUARDRAIL, SAMPLE_RATIO = "guardrail", "sample-ratio"
-
-
-class SentAlert(NamedTuple):
-    """An alert of a bandit as the webhook sends it."""
-
-    bandit_number: int
-    message: monitoring_types.SentAlert
 
 
 def raise_alerts(work: UnitOfWork) -> None:
@@ -85,11 +78,10 @@ def describe(body: dict[str, Any]) -> str:
     )
 
 
-def sent_alert(store: Store, event: EventRow) -> SentAlert:
+def sent_alert(store: Store, event: EventRow) -> monitoring_types.SentAlert:
     """Return an alert as the webhook sends it; its id is the same whenever it is sent again."""
     identity = public_id(event.bandit)
     alert = msgspec.structs.asdict(api_alert(event))
-    message = monitoring_types.SentAlert(
+    return monitoring_types.SentAlert(
         id=f"{identity}-{event.sequence}", bandit=store.name_of(event.bandit), bandit_id=identity, **alert
     )
-    return SentAlert(event.bandit, message)
