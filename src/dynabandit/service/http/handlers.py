@@ -255,19 +255,20 @@ async def delete(service: Service, request: Request, query: QueryValues) -> Resu
 async def add_arm(service: Service, request: Request, body: api_types.AddArm) -> Result:
     """POST /v1/bandits/{name}/arms."""
     name, arm = bandit_name(request), new_name(body.arm, "an arm's name")
-    return changed(
-        await service.writer.submit(
-            lambda work: changes.add_arm(work, name, arm, body.features), name=name, priority=True
-        )
-    )
+    return await submit_change(service, name, lambda work: changes.add_arm(work, name, arm, body.features))
 
 
 async def change_arm(service: Service, request: Request, body: api_types.ChangeArm) -> Result:
     """PATCH /v1/bandits/{name}/arms/{arm}."""
     name, arm = bandit_name(request), path_name(request, "arm")
-    return changed(
-        await service.writer.submit(lambda work: changes.change_arm(work, name, arm, body), name=name, priority=True)
-    )
+    return await submit_change(service, name, lambda work: changes.change_arm(work, name, arm, body))
+
+
+async def submit_change(
+    service: Service, name: str, change: Callable[[UnitOfWork], tuple[int, bool]], alone: bool = False
+) -> Result:
+    """Let the writer change a bandit, and return the response."""
+    return changed(await service.writer.submit(change, name=name, alone=alone, priority=True))
 
 
 def changed(change: tuple[int, bool]) -> Result:
@@ -289,19 +290,13 @@ async def set_shadow(service: Service, request: Request, body: api_types.SetPoli
 async def end_shadow(service: Service, request: Request, _: None) -> Result:
     """DELETE /v1/bandits/{name}/shadow."""
     name = bandit_name(request)
-    return changed(
-        await service.writer.submit(lambda work: shadow_changes.end_shadow(work, name), name=name, priority=True)
-    )
+    return await submit_change(service, name, lambda work: shadow_changes.end_shadow(work, name))
 
 
 async def promote_shadow(service: Service, request: Request, body: api_types.PromoteShadow) -> Result:
     """POST /v1/bandits/{name}/shadow/promote."""
     name = bandit_name(request)
-    return changed(
-        await service.writer.submit(
-            lambda work: shadow_changes.promote_shadow(work, name, body), name=name, alone=True, priority=True
-        )
-    )
+    return await submit_change(service, name, lambda work: shadow_changes.promote_shadow(work, name, body), alone=True)
 
 
 async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Result:
