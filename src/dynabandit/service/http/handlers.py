@@ -5,11 +5,13 @@ import functools
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from dynabandit.service import api_types, export, policy_change
 from dynabandit.service.domain import changes, decisions, rewards, shadow_changes
+from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.preview import preview
@@ -195,18 +197,29 @@ def _prepared(name: str, body: api_types.Create) -> changes.NewBandit | InvalidV
 
 async def get_bandit(service: Service, request: Request, _: None) -> Result:
     """GET /v1/bandits/{name}."""
-    name, contacts = bandit_name(request), service.decider_contacts
 
-    def run(work: UnitOfWork) -> Callable[[], api_types.BanditState] | None:
+    def encoder(state: LoggedState) -> Callable[[], msgspec.Raw]:
+        view = bandit_view(state, service.decider_contacts)
+        return lambda: encoded_view(view())
+
+    return Result(await encode_copy(service, bandit_name(request), encoder))
+
+
+async def encode_copy(
+    service: Service, name: str, encoder: Callable[[LoggedState], Callable[[], Content]], priority: bool = False
+) -> Content:
+    """Return the result of the function that `encoder` makes of a copy of a state; many arms take a thread."""
+
+    def run(work: UnitOfWork) -> Callable[[], Content] | None:
         state = work.named(name)
-        return bandit_view(state, contacts) if len(state.bandit.names) < MANY_ARMS else None
+        return encoder(state) if len(state.bandit.names) < MANY_ARMS else None
 
-    view = await service.writer.submit(run, name=name)
-    if view is not None:
-        return Result(view())
+    encode = await service.writer.submit(run, name=name, priority=priority)
+    if encode is not None:
+        return encode()
     with service.large_states.reserve():  # before a copy is made
-        view = await service.writer.submit(lambda work: bandit_view(work.named(name), contacts), name=name)
-        return Result(await service.large_states.run(lambda store, check: encoded_view(view())))
+        encode = await service.writer.submit(lambda work: encoder(work.named(name)), name=name)
+        return await service.large_states.run(lambda store, check: encode())
 
 
 async def list_bandits(service: Service, request: Request, query: QueryValues) -> Result:
