@@ -19,7 +19,7 @@ import pytest
 import dynabandit as db
 from dynabandit import offline
 from dynabandit.service import export
-from dynabandit.service.errors import StreamInterruptedError
+from dynabandit.service.errors import WorkInterruptedError
 from dynabandit.service.export import decisions
 from dynabandit.service.keys import new_key
 from dynabandit.service.service import Service
@@ -153,7 +153,7 @@ def test_an_export_in_many_pieces_is_the_export_in_one(log: tuple[Store, int], m
 def test_an_export_that_nobody_wants_ends_before_the_next_event_or_page_of_rewards(log: tuple[Store, int]) -> None:
     for asked in range(61 + 1):  # 61 events, and a page with the rewards that the swap learns
         answers = iter([True] * asked)
-        with pytest.raises(StreamInterruptedError):
+        with pytest.raises(WorkInterruptedError):
             list(export.decisions(*log, draws=10, is_wanted=functools.partial(next, answers, False)))
 
 

@@ -18,7 +18,7 @@ from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, Event
 from dynabandit.service.domain.learning import Log
 from dynabandit.service.domain.local_replay import LocalReplay
 from dynabandit.service.domain.log_start import state_at_start
-from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
+from dynabandit.service.errors import InvalidValueError, WorkInterruptedError
 from dynabandit.service.stores import Store
 
 DEFAULT_DRAWS = 200
@@ -57,7 +57,7 @@ class Replayed(NamedTuple):
 def _while_wanted(items: Iterable[Item], is_wanted: IsWanted) -> Iterator[Item]:
     for item in items:
         if not is_wanted():
-            raise StreamInterruptedError
+            raise WorkInterruptedError
         yield item
 
 
@@ -95,7 +95,7 @@ def decisions(
 ) -> Iterator[list[Exported]]:
     """Replay a log and return its decisions in pieces; a piece may be empty, because each takes a limited time.
 
-    When `is_wanted` returns false the replay ends with `StreamInterruptedError`.
+    When `is_wanted` returns false the replay ends with `WorkInterruptedError`.
 
     The propensity of a decision is the recorded one. Without one, in logs of earlier releases, for local decisions and
     where it is not known exactly, it is found by `_propensity`.

@@ -13,7 +13,7 @@ from dynabandit.service.clock import Clock
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
+from dynabandit.service.errors import OverloadedError, StoreError, WorkInterruptedError
 from dynabandit.service.keys import Keyring
 from dynabandit.service.local_state_cache import LocalStateCache
 from dynabandit.service.metrics import Metrics
@@ -177,7 +177,7 @@ class Service:
         """Return the pieces that a generator makes on its own connection, each in a thread of the exports.
 
         The generator can ask whether its pieces are still wanted. A stream that may not continue ends with
-        `StreamInterruptedError`, so that the response does not look complete.
+        `WorkInterruptedError`, so that the response does not look complete.
         """
         gone = threading.Event()
 
@@ -195,7 +195,7 @@ class Service:
                     return
                 if piece:
                     yield piece
-            raise StreamInterruptedError
+            raise WorkInterruptedError
         finally:
             gone.set()
             # The reader may have left in the middle of a statement: only the thread that runs it may close

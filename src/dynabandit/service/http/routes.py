@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dynabandit.service import api_types as api, local_types, monitoring_types as monitoring
 from dynabandit.service.domain.events import KINDS
-from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
+from dynabandit.service.errors import OverloadedError, WorkInterruptedError
 from dynabandit.service.http import handlers, local_handlers, monitoring_handlers, personalizer
 from dynabandit.service.http.cross_origin import add_origin, allowed_origin, preflight_response
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
@@ -173,7 +173,7 @@ def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGI
         scope["path_params"] = matched.groupdict()
         response = await resource.methods[method](Request(scope, receive))
         response = add_headers(response, scope["method"], HEADERS)
-        with contextlib.suppress(StreamInterruptedError):  # the server then closes the connection
+        with contextlib.suppress(WorkInterruptedError):  # the server then closes the connection
             await response(scope, receive, send)
 
     return app
