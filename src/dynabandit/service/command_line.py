@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import structlog
 import typer
 
 from dynabandit.extras import import_extra
@@ -31,7 +30,7 @@ from dynabandit.service.http.routes import Instrumentation
 from dynabandit.service.http.server import make_server
 from dynabandit.service.http.telemetry_settings import is_configured
 from dynabandit.service.keys import ROLES, new_key
-from dynabandit.service.logging_setup import configure_logging
+from dynabandit.service.logging_setup import configure_logging, log
 from dynabandit.service.rate_limits import check_rate
 from dynabandit.service.service import Service, Webhook
 from dynabandit.service.stores import Store, key_tables, open_store
@@ -108,7 +107,7 @@ def serve(
         if not opened.shared or isinstance(error, ValueError):
             _fail(str(error))
         opened.rollback()
-        structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
+        log.warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()  # what was imported: all threads wait while the collector looks through everything that it knows
@@ -160,7 +159,7 @@ def _make_telemetry(service: Service) -> Instrumentation | None:
 
         return make_telemetry(service, os.environ)
     except (ModuleNotFoundError, ValueError) as error:
-        structlog.get_logger("dynabandit.service").warning("no telemetry", problem=str(error))
+        log.warning("no telemetry", problem=str(error))
         return None
 
 

@@ -14,11 +14,11 @@ from http.client import HTTPException, HTTPMessage
 from typing import IO
 
 import msgspec
-import structlog
 
 from dynabandit.service.domain.alerts import sent_alert
 from dynabandit.service.domain.names import read_public_id
 from dynabandit.service.errors import StoreError
+from dynabandit.service.logging_setup import log
 from dynabandit.service.monitoring_types import SentAlert
 from dynabandit.service.service import Service, Webhook
 from dynabandit.service.stores import Store
@@ -29,8 +29,6 @@ START_SECONDS = 0.05  # between two looks, until the writer has prepared the sto
 LAST_RETRY = 300.0  # seconds; each pause is twice as long as the one before
 TIMEOUT = 10.0  # seconds, of one attempt
 TIMESTAMP_HEADER, SIGNATURE_HEADER = "Dynabandit-Timestamp", "Dynabandit-Signature"
-
-log = structlog.get_logger("dynabandit.service")
 
 
 def sign(secret: bytes, timestamp: str, body: bytes) -> str:

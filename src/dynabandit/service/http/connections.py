@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import structlog
 from starlette.responses import Response
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dynabandit.service.http.responses import problem_response
 from dynabandit.service.http.status_codes import BUSY
+from dynabandit.service.logging_setup import log
 from dynabandit.service.metrics import Metrics
 
 REQUEST_SECONDS = 30.0  # from the first byte of a request to its last
@@ -26,7 +26,6 @@ LOG_SECONDS = 10.0  # between two lines of the log
 MAX_HEAD = 1 << 16  # bytes
 MAX_PIPELINED = 32  # requests that a connection may send before the response to the first one
 
-log = structlog.get_logger("dynabandit.service")
 # Uvicorn warns of each malformed request, which anybody can send; the table counts them
 CONNECTION_LOGGER = logging.getLogger("uvicorn.error.connection")
 CONNECTION_LOGGER.setLevel(logging.ERROR)

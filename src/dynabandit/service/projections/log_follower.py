@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-import structlog
 
 from dynabandit.service.domain.names import legible
 from dynabandit.service.errors import ReplayMismatchError, StoreError
+from dynabandit.service.logging_setup import log
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.live_page_data import bandit_page_data, compared_with, overview_entry
 from dynabandit.service.service import Service
@@ -27,8 +27,6 @@ TURN_SECONDS = 0.4  # of reading one log, before the next log is read and the pa
 SAVE_EVERY = 50_000  # events
 MAX_SAVED_ARMS = 1_000
 MAX_UNITS = 100_000  # that are counted
-
-log = structlog.get_logger("dynabandit.service")
 
 
 class PageData(NamedTuple):

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
-import structlog
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -20,12 +19,12 @@ from dynabandit.service.http.request_bodies import decode_body
 from dynabandit.service.http.requests import authorise, read_body
 from dynabandit.service.http.responses import encode, json_response, problem_response
 from dynabandit.service.http.status_codes import ApiError
+from dynabandit.service.logging_setup import log
 from dynabandit.service.service import Service
 from dynabandit.service.web.playground_workers import Process, TooManyRunsError, WorkerPool
 from dynabandit.service.web.rendering import page, render
 
 LARGEST_BODY = 1 << 14
-log = structlog.get_logger("dynabandit.service")
 
 
 class RunRequest(msgspec.Struct, forbid_unknown_fields=True):
