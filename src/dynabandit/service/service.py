@@ -135,9 +135,15 @@ class Service:
         ids = self.writer.decision_ids
         return ids or await self.writer.submit(lambda work: work.store.decision_ids(), priority=True)
 
-    async def write(self, statements: Statements) -> None:
-        """Run statements that are no events in the writer's thread."""
-        await self.writer.submit(lambda work: work.store.write(statements), alone=True)
+    def write_from_thread(self, statements: Statements, timeout: float) -> None:
+        """Run statements that are no events in the writer's thread; for another thread, which waits until then."""
+        loop = self.writer.requests.loop
+        assert loop is not None
+
+        async def write() -> None:
+            await self.writer.submit(lambda work: work.store.write(statements), alone=True)
+
+        asyncio.run_coroutine_threadsafe(write(), loop).result(timeout)
 
     async def run_long(self, function: Callable[[Store, Check], Result]) -> Result:
         """Run a function that may read a whole log, or compile a policy; see `BoundedThreadPool.run`."""

@@ -49,11 +49,9 @@ class AlertSender:
         self._service, self._webhook = service, webhook
         self._thread = threading.Thread(target=self._run, name="dynabandit-webhook", daemon=True)
         self._stopping = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Start the thread; to be called in a running event loop."""
-        self._loop = asyncio.get_running_loop()
+        """Start the thread."""
         self._thread.start()
 
     async def stop(self) -> None:
@@ -108,10 +106,9 @@ class AlertSender:
 
     def _save(self, alert: SentAlert) -> None:
         """Note that an alert was accepted; if that fails, it is sent again."""
-        assert self._loop is not None
-        writing = self._service.write([save_position(read_public_id(alert.bandit_id) or 0, alert.sequence)])
+        position = save_position(read_public_id(alert.bandit_id) or 0, alert.sequence)
         try:
-            asyncio.run_coroutine_threadsafe(writing, self._loop).result(timeout=TIMEOUT)
+            self._service.write_from_thread([position], TIMEOUT)
         except Exception as error:
             raise StoreError(str(error)) from error
 

@@ -468,6 +468,5 @@ def test_a_history_in_memory_is_not_saved_after_its_bandit_was_erased(store_url:
             follower._histories[number] = BanditHistory(number, server.store)
             follower._catch_up(store, number, ())
         client.delete("b", erase=True)
-        follower._loop = server.service.writer.requests.loop
         follower._save([number])
         assert saved(store_url) == []

@@ -80,7 +80,6 @@ class LogFollower:
         self._thread = threading.Thread(target=self._run, name="dynabandit-log-follower", daemon=True)
         self._wake = threading.Event()
         self._stopping = False
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._open_pages: Counter[Page] = Counter()  # written by the event loop only
         self._page_data: dict[Page, PageData] = {}
         self._version = 0
@@ -93,8 +92,7 @@ class LogFollower:
     # Called in the event loop
 
     def start(self) -> None:
-        """Start the thread; to be called in a running event loop."""
-        self._loop = asyncio.get_running_loop()
+        """Start the thread."""
         self._thread.start()
 
     async def stop(self) -> None:
@@ -259,11 +257,10 @@ class LogFollower:
             self._saved_sequence[bandit_number] = history.sequence
             if 0 < len(history.plays) <= MAX_SAVED_ARMS:
                 rows.append((bandit_number, history.sequence, history.to_json()))
-        if self._loop is None or not rows:
+        if not rows:
             return
         try:
-            writing = self._service.write(history_statements(rows))
-            asyncio.run_coroutine_threadsafe(writing, self._loop).result(timeout=5)
+            self._service.write_from_thread(history_statements(rows), timeout=5)
         except Exception as error:
             log.warning("history was not saved", problem=str(error))
 
