@@ -178,7 +178,7 @@ def test_a_client_that_disconnects_leaves_no_process(leave_at_start: bool) -> No
 
         await RunStream(pool, LONG)({"type": "http", "method": "POST"}, receive, send)
         assert not pool.running
-        assert pool._entered == 0
+        assert pool._runs.running == 0
         assert leave_at_start or used[0].returncode == -signal.SIGKILL, "it was killed and waited for"
         await pool.stop()
 
