@@ -218,12 +218,10 @@ def parquet_pieces(store: Store, bandit_number: int, draws: int, is_wanted: IsWa
     yield _take(target)
 
 
-def read_decisions(
-    store: Store, name: str, draws: int = DEFAULT_DRAWS
-) -> tuple[dict[str, list[Any]], dict[str, Any] | None]:
+def read_decisions(store: Store, name: str) -> tuple[dict[str, list[Any]], dict[str, Any] | None]:
     """Return the decisions of a bandit as columns in memory, and its declared features."""
     bandit_number = store.find_log(name, None)
-    rows = [row for piece in decisions(store, bandit_number, draws) for row in piece]
+    rows = [row for piece in decisions(store, bandit_number, DEFAULT_DRAWS) for row in piece]
     found = {field: [getattr(row, field) for row in rows] for field in Exported.__struct_fields__}
     return found, declared_features(store, bandit_number)
 

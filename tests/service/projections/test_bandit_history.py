@@ -292,7 +292,9 @@ def test_the_uniform_baseline_follows_a_change_of_an_arm_that_is_then_hardly_pla
 
 
 def test_the_uniform_baseline_leaves_out_arms_that_cannot_be_chosen() -> None:
-    uniform = UniformBaseline(2)
+    uniform = UniformBaseline()
+    for _ in range(2):
+        uniform.add_arm()
     for _ in range(100):
         uniform.reward(0, 1.0)
         uniform.reward(1, 0.0)

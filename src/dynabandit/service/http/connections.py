@@ -47,12 +47,10 @@ class ConnectionTable:
         most_per_address: int,
         metrics: Metrics,
         note_refusal: Callable[[], None] = lambda: None,
-        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most, self._most_per_address = most, most_per_address
         self._metrics = metrics
         self._note_refusal = note_refusal
-        self._timer = timer
         self._sockets: set[LimitedConnection] = set()  # also those that are being closed
         self._admitted: dict[LimitedConnection, str] = {}  # with the address
         self._by_address: Counter[str] = Counter()
@@ -128,14 +126,14 @@ class ConnectionTable:
 
     def stop(self) -> None:
         """Close the connections that are still open, and check no more."""
-        self._log_closed(self._timer())
+        self._log_closed(time.monotonic())
         for connection in self._sockets:
             connection.transport.abort()
         if self._next_check is not None:
             self._next_check.cancel()
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
-        now = self._timer()
+        now = time.monotonic()
         self._metrics.connections.set(len(self._sockets))
         for connection in list(self._sockets):
             limit = STOP_WRITE_SECONDS if self._is_stopping else connection.write_seconds

@@ -82,7 +82,7 @@ class BanditHistory:
         self.interventions: deque[Intervention] = deque(maxlen=MAX_CHANGES)
         self.retired: deque[int] = deque(maxlen=MAX_RETIRED)
         self.latest_events: deque[EventRow] = deque(maxlen=MAX_EVENTS)
-        self.uniform = UniformBaseline(0)
+        self.uniform = UniformBaseline()
         self.points = ChartPoints()
         self._detectors: list[ChangeDetector] = []
         # Of the point that is not complete yet: its decisions, and of each tracked arm the lowest forgetting factor and
