@@ -30,7 +30,7 @@ def raise_alerts(work: UnitOfWork) -> None:
         if lift is not None and lift.has_mismatch():
             policy, holdout = lift.rewards(False), lift.rewards(True)
             body = {"alert": SAMPLE_RATIO, "share": lift.share, "policy": policy, "holdout": holdout}
-            _append(work, state, ALERT, body)
+            work.append(state, ALERT, body)
 
 
 def _report_violation(work: UnitOfWork, state: LoggedState, metric: str, column: int) -> None:
@@ -41,15 +41,10 @@ def _report_violation(work: UnitOfWork, state: LoggedState, metric: str, column:
     is_last = is_available and len(bandit.available_columns()) == 1
     mean, count = guardrails.mean(metric, column), guardrails.count(metric, column)
     if is_available and not is_last:
-        _append(work, state, ARM, {"arm": name, "paused": True, "guardrail": metric})
+        work.append(state, ARM, {"arm": name, "paused": True, "guardrail": metric})
     body = {"alert": GUARDRAIL, "arm": name, "metric": metric, "mean": mean, "bound": rule.bound}
     body |= {"direction": rule.direction, "count": count, "paused": not is_last}
-    _append(work, state, ALERT, body, column)
-
-
-def _append(work: UnitOfWork, state: LoggedState, kind: str, body: dict[str, Any], column: int | None = None) -> None:
-    text = json.dumps(body)
-    work.events.append(state.append(kind, work.now(state), work.clock.wall(), arm=column, body=text))
+    work.append(state, ALERT, body, column)
 
 
 def api_alert(event: EventRow) -> monitoring_types.Alert:

@@ -175,7 +175,7 @@ def _append_arm_event(work: UnitOfWork, state: LoggedState, body: dict[str, Any]
             change_arm_of(bandit.copy(), body)
     except (TypeError, ValueError) as error:
         raise ConflictError(str(error)) from None
-    work.events.append(state.append(ARM, work.now(state), work.clock.wall(), body=json.dumps(body)))
+    work.append(state, ARM, body)
     return state.sequence, True
 
 
@@ -188,8 +188,7 @@ def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuard
         raise InvalidValueError(str(error)) from None
     if read_guardrails(given) == state.monitoring.guardrails.rules:
         return state.sequence, False
-    body = json.dumps({"guardrails": given})
-    work.events.append(state.append(GUARDRAILS, work.now(state), work.clock.wall(), body=body))
+    work.append(state, GUARDRAILS, {"guardrails": given})
     return state.sequence, True
 
 
@@ -265,7 +264,7 @@ def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tu
         left = 0
     elif exists:
         state = work.named(name)
-        work.events.append(state.append(DELETE, work.now(state), work.clock.wall()))
+        work.append(state, DELETE)
         work.deleted.append(bandit_number)
     if exists:
         work.names.pop(name, None)

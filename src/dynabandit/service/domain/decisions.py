@@ -1,6 +1,5 @@
 """Decisions: the idempotency keys and the units for which they are given again, or a new choice of the policy."""
 
-import json
 from collections.abc import Sequence
 
 import msgspec
@@ -165,8 +164,7 @@ def make_decisions(
 def activate(work: UnitOfWork, state: LoggedState, step: int) -> None:
     """Let a decision whose activation was deferred get the default reward, unless another one comes."""
     if step in state.deferred:
-        body = json.dumps({"step": step})
-        work.events.append(state.append(ACTIVATE, work.now(state), work.clock.wall(), body=body))
+        work.append(state, ACTIVATE, {"step": step})
 
 
 def about_context(problem: str) -> str:

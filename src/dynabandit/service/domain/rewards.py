@@ -209,8 +209,7 @@ def _learn_held(
     )
     if to > state.learner.learned_to:
         skip = sorted(step for step in state.deferred if state.learner.learned_to < step <= to)
-        body = json.dumps({"to": to, "age": age, **({"skip": skip} if skip else {})})
-        work.events.append(state.append(LEARN, work.now(state), work.clock.wall(), body=body))
+        work.append(state, LEARN, {"to": to, "age": age, **({"skip": skip} if skip else {})})
     return next_learned
 
 

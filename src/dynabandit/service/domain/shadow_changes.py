@@ -49,8 +49,7 @@ def end_shadow(work: UnitOfWork, name: str) -> tuple[int, bool]:
     state = work.named(name)
     if state.shadow is None:
         return state.sequence, False
-    body = json.dumps({"ended": True})
-    work.events.append(state.append(SHADOW, work.now(state), work.clock.wall(), body=body))
+    work.append(state, SHADOW, {"ended": True})
     return state.sequence, True
 
 
@@ -68,5 +67,5 @@ def promote_shadow(work: UnitOfWork, name: str, asked: api_types.PromoteShadow) 
         raise ConflictError(f"keep must be false: policy {state.bandit.policy.name!r} learns only {learned}")
     policy = state.shadow.bandit.policy
     body = {"policy": policy.name, "parameters": policy.parameters, "rules": RULES, "promoted": True, "kept": keep}
-    work.events.append(state.append(POLICY, work.now(state), work.clock.wall(), body=json.dumps(plain(body))))
+    work.append(state, POLICY, plain(body))
     return state.sequence, True

@@ -5,6 +5,7 @@ later request of the same batch may ask the store for is kept here as well.
 """
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -191,6 +192,11 @@ class UnitOfWork:
     def snapshot(self, bandit_number: int) -> Snapshot:
         """Return a snapshot of a state."""
         return snapshot_of(self.state(bandit_number))
+
+    def append(self, state: LoggedState, kind: str, body: dict[str, Any] | None = None, arm: int | None = None) -> None:
+        """Add an event to the log of a bandit."""
+        text = None if body is None else json.dumps(body)
+        self.events.append(state.append(kind, self.now(state), self.clock.wall(), arm=arm, body=text))
 
     def now(self, state: LoggedState) -> float:
         """Return the time of the next event of a bandit; within a log, time never goes back."""
