@@ -9,7 +9,7 @@ import pytest
 from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
 from dynabandit.service.compaction import compact
-from dynabandit.service.domain import changes, shadow_changes
+from dynabandit.service.domain import changes
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.errors import ConflictError, InvalidValueError
@@ -20,14 +20,14 @@ from service.harness import ARMS, Running, learn, talking
 
 def set_shadow(shop: Shop, policy: str, **parameters: Any) -> tuple[int, bool]:
     changed: tuple[int, bool] = shop.run(
-        lambda: shadow_changes.set_shadow(shop.work, "b", api_types.SetPolicy(policy, parameters))
+        lambda: changes.set_shadow(shop.work, "b", api_types.SetPolicy(policy, parameters))
     )
     return changed
 
 
 def promote(shop: Shop, keep: bool = False, seed: int | None = None) -> tuple[int, bool]:
     changed: tuple[int, bool] = shop.run(
-        lambda: shadow_changes.promote_shadow(shop.work, "b", api_types.PromoteShadow(keep, seed))
+        lambda: changes.promote_shadow(shop.work, "b", api_types.PromoteShadow(keep, seed))
     )
     return changed
 
@@ -70,7 +70,7 @@ def test_a_shadow_replays_exactly(make_shop: Any, policy: str, other: str, learn
     shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
     shop.learn(5)
     shop.assert_replays()
-    shop.run(lambda: shadow_changes.end_shadow(shop.work, "b"))
+    shop.run(lambda: changes.end_shadow(shop.work, "b"))
     shop.learn(5)
     shop.assert_replays()
 
@@ -327,7 +327,7 @@ def test_a_shadow_that_is_not_valid_changes_nothing(make_shop: Any) -> None:
         shop.store.rollback()
     with pytest.raises(ConflictError, match="bandit 'b' has no shadow policy"):
         promote(shop)
-    assert shop.run(lambda: shadow_changes.end_shadow(shop.work, "b")) == (shop.state.sequence, False)
+    assert shop.run(lambda: changes.end_shadow(shop.work, "b")) == (shop.state.sequence, False)
     assert shop.state.state_hash() == before
 
 

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from dynabandit.service import api_types, export, policy_change
-from dynabandit.service.domain import changes, decisions, rewards, shadow_changes
+from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
@@ -303,13 +303,13 @@ async def set_shadow(service: Service, request: Request, body: api_types.SetPoli
 async def end_shadow(service: Service, request: Request, _: None) -> Result:
     """DELETE /v1/bandits/{name}/shadow."""
     name = bandit_name(request)
-    return await submit_change(service, name, lambda work: shadow_changes.end_shadow(work, name))
+    return await submit_change(service, name, lambda work: changes.end_shadow(work, name))
 
 
 async def promote_shadow(service: Service, request: Request, body: api_types.PromoteShadow) -> Result:
     """POST /v1/bandits/{name}/shadow/promote."""
     name = bandit_name(request)
-    return await submit_change(service, name, lambda work: shadow_changes.promote_shadow(work, name, body), alone=True)
+    return await submit_change(service, name, lambda work: changes.promote_shadow(work, name, body), alone=True)
 
 
 async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Result:
