@@ -117,9 +117,9 @@ def entries(page: str) -> list[Entry]:
 
 def client_types() -> list[type]:
     """Return the classes that methods of the clients return, and the classes of their fields."""
-    from dynabandit.service import api_types, monitoring_types, shadow_types
+    from dynabandit.service import api_types, monitoring_types
 
-    known = {**vars(api_types), **vars(shadow_types), **vars(monitoring_types)}
+    known = {**vars(api_types), **vars(monitoring_types)}
     waiting = [returned(method) for method in methods(dynabandit.Client).values()]
     found: dict[str, type] = {}
     while waiting:

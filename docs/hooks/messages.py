@@ -31,9 +31,7 @@ LOG = "Log of the service"
 REPLAY = "Differences between a log and its replay"
 
 EXCEPTION = re.compile(r"[A-Z]\w*Error|ResetNeeded")
-INTERNAL = re.compile(
-    r"AssertionError|MissingResultError|NotImplementedError|StreamInterruptedError|WriteConflictError"
-)
+INTERNAL = re.compile(r"AssertionError|MissingResultError|NotImplementedError|WriteConflictError")
 FUNCTIONS = {  # functions that report a problem, with the kind of message
     "FieldProblem": "next to the field", "_BadValueError": "bad row", "_close_with": "status", "_fail": "exit 1",
     "_failed": "on the page", "_mismatch": "ReplayMismatchError", "echo": "note", "exit": "exit 1", "note": "note",

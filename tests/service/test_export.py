@@ -19,11 +19,12 @@ import pytest
 import dynabandit as db
 from dynabandit import offline
 from dynabandit.service import export
-from dynabandit.service.errors import StreamInterruptedError
+from dynabandit.service.errors import WorkInterruptedError
 from dynabandit.service.export import decisions
 from dynabandit.service.keys import new_key
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
+from dynabandit.service.stores.key_tables import add_key, revoke_key
 from service.harness import ARMS, DirectWriter, ManualClock, Running, run_apart, running, talking, wait_for
 
 
@@ -152,7 +153,7 @@ def test_an_export_in_many_pieces_is_the_export_in_one(log: tuple[Store, int], m
 def test_an_export_that_nobody_wants_ends_before_the_next_event_or_page_of_rewards(log: tuple[Store, int]) -> None:
     for asked in range(61 + 1):  # 61 events, and a page with the rewards that the swap learns
         answers = iter([True] * asked)
-        with pytest.raises(StreamInterruptedError):
+        with pytest.raises(WorkInterruptedError):
             list(export.decisions(*log, draws=10, is_wanted=functools.partial(next, answers, False)))
 
 
@@ -164,7 +165,7 @@ def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(
     key, row = new_key("admin")
     store = open_store(sqlite_url)
     store.create_tables()
-    store.add_key(row)
+    add_key(store, row)
     held = threading.Event()
 
     def lines(*_: Any) -> Iterator[bytes]:
@@ -181,7 +182,7 @@ def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(
             found = answer.iter_lines()
             assert next(found) == "first"
             with contextlib.closing(open_store(sqlite_url)) as other:
-                other.revoke_key(row.id, 1.0)
+                revoke_key(other, row.id, 1.0)
             wait_for(lambda: http.get("/metrics").status_code == 401)
             held.set()
             with pytest.raises(httpx.RemoteProtocolError):

@@ -22,6 +22,7 @@ from dynabandit.client import Client
 from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
+from dynabandit.service.stores.key_tables import add_key
 from service.harness import ARMS, Running, running, status_of, talking, wait_for
 from service.test_client import LosingRelay
 
@@ -411,8 +412,8 @@ def test_of_several_rewards_those_are_kept_that_may_still_be_counted() -> None:
 @pytest.mark.promise(262)
 def test_clients_with_other_keys_leave_rewards_that_they_may_not_send(store: "Store") -> None:
     (other, other_row), (newer, newer_row) = new_key("page", namespace="other"), new_key("page")
-    store.server.service.store.add_key(other_row)
-    store.server.service.store.add_key(newer_row)
+    add_key(store.server.service.store, other_row)
+    add_key(store.server.service.store, newer_row)
     store.admin.create("shop/b", ARMS)
     made = [one.decision for one in store.admin.decide_many("shop/b", 2)]
     with talking(store.server.url, newer) as (python, _):
@@ -528,8 +529,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     opened = open_store(f"sqlite:///{tmp_path_factory.mktemp('store')}/store.db")
     opened.prepare()
     (key, row), (admin, admin_row) = new_key("page"), new_key("admin")
-    opened.add_key(row)
-    opened.add_key(admin_row)
+    add_key(opened, row)
+    add_key(opened, admin_row)
     origin = f"http://127.0.0.1:{shop.server_port}"
     with (
         running(opened, needs_keys=True, allowed_origins=[origin]) as server,

@@ -19,6 +19,7 @@ from dynabandit.service.keys import Keyring, new_key
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
+from dynabandit.service.stores.key_tables import add_key, api_keys, revoke_key
 from dynabandit.service.stores.schema import migration
 from service.harness import ARMS, Running, copied_store, failed_command, running, status_of, talking, wait_for
 
@@ -57,7 +58,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, d
     store.prepare()
     for role in MAY:
         keys[role], row = new_key(role)
-        store.add_key(row)
+        add_key(store, row)
     with running(store, needs_keys=True) as server:
         yield server, keys
 
@@ -141,7 +142,7 @@ def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> No
     key, row = new_key("read")
     store = open_store(sqlite_url)
     store.create_tables()
-    store.add_key(row)
+    add_key(store, row)
     held = threading.Event()
     with running(store, needs_keys=True) as server, talking(server.url, key) as (_, http):
         loop = server.service.writer.requests.loop
@@ -151,7 +152,7 @@ def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> No
         ]
         assert http.get("/metrics").status_code == 200
         with contextlib.closing(open_store(sqlite_url)) as other:
-            other.revoke_key(row.id, 1.0)
+            revoke_key(other, row.id, 1.0)
         try:
             wait_for(lambda: http.get("/metrics").status_code == 401)
         finally:
@@ -165,8 +166,8 @@ def test_a_key_sends_as_many_decisions_and_rewards_as_it_may(store_url: str) -> 
     with contextlib.closing(open_store(store_url)) as store:
         store.create_tables()
         (limited, row), (free, other) = new_key("admin", requests_per_second=2), new_key("decide")
-        store.add_key(row)
-        store.add_key(other)
+        add_key(store, row)
+        add_key(store, other)
     with running(open_store(store_url), needs_keys=True) as server:
         server.service.rate_limits = RateLimits(timer=lambda: now[0])
         with talking(server.url, limited) as (client, http), talking(server.url, free) as (_, unlimited):
@@ -229,10 +230,10 @@ def test_a_key_that_is_not_utf_8_is_not_valid_and_the_others_are(sqlite_url: str
     (bad, bad_row), (good, good_row) = new_key("admin"), new_key("admin")
     with contextlib.closing(open_store(sqlite_url)) as store:
         store.create_tables()
-        store.add_key(bad_row)
-        store.add_key(good_row)
+        add_key(store, bad_row)
+        add_key(store, good_row)
         store.write([(f"UPDATE keys SET {column} = CAST(x'61ff' AS TEXT) WHERE id = ?", (bad_row.id,))])
-        ring = Keyring(store.api_keys())
+        ring = Keyring(api_keys(store))
     assert ring.find(f"Bearer {bad}") is None
     assert ring.find(f"Bearer {good}") is not None
     listed = CliRunner().invoke(app, ["keys", "list", "--store", sqlite_url])

@@ -9,21 +9,20 @@ from unittest import mock
 
 import msgspec
 import pytest
-import structlog
 
 from dynabandit.bandit import Bandit, serialization
 from dynabandit.service import api_types, loading, snapshots
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import bandit_state, unit_of_work
+from dynabandit.service.domain.changes import set_shadow
 from dynabandit.service.domain.local_bandit import LocalBandit
 from dynabandit.service.domain.local_decisions import store_batch
 from dynabandit.service.domain.names import public_id
-from dynabandit.service.domain.shadow_changes import set_shadow
 from dynabandit.service.http import handlers, responses
 from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward
 from dynabandit.service.stores import Snapshot, open_store
 from service.domain.shop import Shop
-from service.harness import ARMS, assert_replay_agrees, running, talking
+from service.harness import ARMS, assert_replay_agrees, captured_log, running, talking
 from trees_of_few_arms import trees_from
 
 
@@ -172,7 +171,7 @@ def test_a_tree_that_cannot_be_built_in_advance_is_logged_and_built_by_the_next_
         shop.decide()
         shop.state.bandit.pause_arm("red")
         loader = loading.Loader(shop.work)
-        with structlog.testing.capture_logs() as logs:
+        with captured_log("loading") as logs:
             with mock.patch.object(shop.state.bandit._tree, "_choose", side_effect=ArithmeticError):
                 loader.build_trees(shop.state)
                 while loader:

@@ -145,7 +145,7 @@ class Bandit(Ranking, RewardLearning):
         functions = self._policy.functions
         self._columns = self._arms.available()
         self._all_open = len(self._columns) == len(self._arms)
-        self._params, self._space = self._sized(self._open_arms())
+        self._params, self._space = self._sized(self._arms.count_open())
         if not uses_draw_tree(functions, len(self._columns)):
             self._tree = None
         elif self._tree is None:

@@ -5,38 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.bandit.arm_tree import ArmTree, TreeInput
-from dynabandit.bandit.arms import ArmColumns
-from dynabandit.bandit.contexts import Contexts
-from dynabandit.policies import Policy, PolicyState, Reward
+from dynabandit.bandit.decision_making import DecisionMaking
+from dynabandit.policies import PolicyState, Reward
 from dynabandit.policies.pending_plays import UNKNOWN_STEP, end_play
 from dynabandit.simulation.compiled import compiled_learn_many
 from dynabandit.validation import RewardDomain, integer
 
 
-class RewardLearning:
+class RewardLearning(DecisionMaking):
     """What `Bandit` does with rewards; it sets the attributes."""
 
-    _policy: Policy
     _rewards: RewardDomain
-    _arms: ArmColumns
-    _contexts: Contexts | None
-    _memory: np.ndarray
-    _shared: np.ndarray
-    _models: np.ndarray | None
-    _params: np.ndarray
-    _step: int
-    _tree: ArmTree | None
     _learn: Callable[..., None]
-
-    def _open_arms(self) -> int:
-        return self._arms.count_open()
-
-    def _encoded(self, context: Mapping[str, Any] | None) -> np.ndarray | None:
-        raise NotImplementedError
-
-    def _tree_input(self) -> TreeInput:
-        raise NotImplementedError
 
     def reward(
         self,
@@ -194,7 +174,7 @@ class RewardLearning:
         if self._models is not None:
             known = [self._known_step(one[0], one[2]) for one in rewards]
             arrived_at = np.maximum.accumulate([latest, *known])[1:]
-        params = self._policy.params(self._open_arms())
+        params = self._policy.params(self._arms.count_open())
         learn_many(state, columns, values, decided_at, arrived_at, features, params)
         if self._tree is not None:
             self._tree.forget()

@@ -77,7 +77,7 @@ def bandit_path(*names: str) -> str:
 class BaseClient:
     """The part of a client that does not wait for anything."""
 
-    def __init__(self, url: str, key: str | None = None, timeout: float = 10.0, tries: int = 6) -> None:
+    def __init__(self, url: str, key: str | None, timeout: float, tries: int) -> None:
         if not isinstance(url, str) or not re.match("https?://.", url):
             raise ValueError(f"url must start with http:// or https://, such as http://127.0.0.1:8000, got {url!r}")
         self._settings: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """Rewards of decisions that another local decider has made and not sent yet."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,15 +21,8 @@ class EarlyRewards:
     of sending writes them to a new file, which is added to `logs`, those that the next round sends.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        bandit: str,
-        decider: str,
-        logs: list[LocalLog],
-        timer: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._folder, self._bandit, self._decider, self._logs, self._timer = folder, bandit, decider, logs, timer
+    def __init__(self, folder: Path, bandit: str, decider: str, logs: list[LocalLog]) -> None:
+        self._folder, self._bandit, self._decider, self._logs = folder, bandit, decider, logs
         self._since: dict[tuple[str, int], float] = {}  # when a reward was first found to be early
         self._log: LocalLog | None = None  # of this round
         self._rounds = 0
@@ -45,7 +38,7 @@ class EarlyRewards:
         """
         if not self._since and all(one.status != UNKNOWN for one in results):
             return 0
-        now, batch, early = self._timer(), msgspec.json.decode(content, type=LocalBatch), []
+        now, batch, early = time.monotonic(), msgspec.json.decode(content, type=LocalBatch), []
         for reward, result in zip(batch.rewards, results, strict=True):
             key = reward.decider, reward.step
             is_own = reward.decider == batch.decider and key not in self._since

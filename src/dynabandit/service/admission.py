@@ -16,9 +16,9 @@ class AdmissionControl:
     disk many requests share a commit, and refusing some of them helps nobody. Requests with priority, such as pausing
     an arm, are admitted when decisions and rewards no longer are, so that an operator can act under overload.
 
-    At most `max_requests` requests may wait, with at most `max_events` events together; twice as many for a request
-    with priority. A request with more events is admitted when nothing waits. `is_congested` returns whether requests
-    wait for each other, which is longer than the disk alone makes them wait.
+    At most `max_requests` requests may wait, with at most `MAX_EVENTS_WAITING` events together; twice as many for a
+    request with priority. A request with more events is admitted when nothing waits. `is_congested` returns whether
+    requests wait for each other, which is longer than the disk alone makes them wait.
 
     Examples
     --------
@@ -27,13 +27,8 @@ class AdmissionControl:
     (None, True, False)
     """
 
-    def __init__(
-        self,
-        max_requests: int,
-        is_congested: Callable[[], bool] = lambda: False,
-        max_events: int = MAX_EVENTS_WAITING,
-    ) -> None:
-        self._max_requests, self._max_events = max_requests, max_events
+    def __init__(self, max_requests: int, is_congested: Callable[[], bool] = lambda: False) -> None:
+        self._max_requests = max_requests
         self._always = min(max_requests, ALWAYS_ADMITTED)
         self._is_congested = is_congested
         self.requests = 0
@@ -44,7 +39,7 @@ class AdmissionControl:
         factor = 2 if priority else 1
         if self.requests >= factor * self._max_requests:
             return True
-        if self.requests > 0 and self.events + events > factor * self._max_events:
+        if self.requests > 0 and self.events + events > factor * MAX_EVENTS_WAITING:
             return True
         return self.requests >= factor * self._always and self._is_congested()
 

@@ -24,8 +24,7 @@ from dynabandit.service.field_types import (
     Share,
     Unit,
 )
-from dynabandit.service.monitoring_types import Guardrails, GuardrailState, HoldoutState
-from dynabandit.service.shadow_types import ShadowState
+from dynabandit.service.monitoring_types import Guardrails, GuardrailState, HoldoutState, ShadowState
 
 
 class HoldoutSettings(Struct, forbid_unknown_fields=True):

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import structlog
 import typer
 
 from dynabandit.extras import import_extra
@@ -31,10 +30,10 @@ from dynabandit.service.http.routes import Instrumentation
 from dynabandit.service.http.server import make_server
 from dynabandit.service.http.telemetry_settings import is_configured
 from dynabandit.service.keys import ROLES, new_key
-from dynabandit.service.logging_setup import configure_logging
+from dynabandit.service.logging_setup import configure_logging, log
 from dynabandit.service.rate_limits import check_rate
 from dynabandit.service.service import Service, Webhook
-from dynabandit.service.stores import Store, open_store
+from dynabandit.service.stores import Store, key_tables, open_store
 from dynabandit.service.stores.schema import VERSION
 from dynabandit.service.verify import verify as verify_store
 from dynabandit.validation import number
@@ -100,7 +99,7 @@ def serve(
     opened = _open(store)
     try:
         opened.prepare()
-        if needs_keys and not any(key.revoked is None for key in opened.api_keys()):
+        if needs_keys and not any(key.revoked is None for key in key_tables.api_keys(opened)):
             opened.close()
             why = "--require-keys" if require_keys else f"host {host}"
             _fail(f"{why} needs API keys, and the store has none: dynabandit keys create --role admin --store ...")
@@ -108,7 +107,7 @@ def serve(
         if not opened.shared or isinstance(error, ValueError):
             _fail(str(error))
         opened.rollback()
-        structlog.get_logger("dynabandit.service").warning("store not available yet", problem=str(error))
+        log.warning("store not available yet", problem=str(error))
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()  # what was imported: all threads wait while the collector looks through everything that it knows
@@ -160,7 +159,7 @@ def _make_telemetry(service: Service) -> Instrumentation | None:
 
         return make_telemetry(service, os.environ)
     except (ModuleNotFoundError, ValueError) as error:
-        structlog.get_logger("dynabandit.service").warning("no telemetry", problem=str(error))
+        log.warning("no telemetry", problem=str(error))
         return None
 
 
@@ -185,7 +184,7 @@ def create_key(
     except ValueError as error:
         _refuse(str(error))
     with open_tables(store, new=True) as opened:
-        opened.add_key(row)
+        key_tables.add_key(opened, row)
     print(key, flush=True)
 
 
@@ -196,7 +195,7 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     One line per key: id, role, state, creation time, note and, if it has them, the namespace and the rate limit.
     """
     with open_tables(store) as opened:
-        keys = opened.api_keys()
+        keys = key_tables.api_keys(opened)
     for key in keys:
         state = "revoked" if key.revoked is not None else "valid"
         created = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(key.created))
@@ -217,14 +216,14 @@ def limit_key(
     except ValueError as error:
         _refuse(str(error))
     with _tables_of_key(id, store) as opened:
-        _check_found(id, opened.limit_key(id, requests_per_second))
+        _check_found(id, key_tables.limit_key(opened, id, requests_per_second))
 
 
 @keys_app.command("revoke")
 def revoke_key(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
     """Revoke an API key. A running service rejects it within two seconds."""
     with _tables_of_key(id, store) as opened:
-        _check_found(id, opened.revoke_key(id, time.time()))
+        _check_found(id, key_tables.revoke_key(opened, id, time.time()))
 
 
 @app.command()

@@ -42,11 +42,7 @@ class Compacted(NamedTuple):
 
 def compact(store: Store, before: float, now: float) -> list[Compacted]:
     """Remove the events before a wall-clock time from all logs; a service may use the store meanwhile."""
-    results, after = [], ""
-    while page := store.bandits(after=after):
-        results += [compact_bandit(store, row.number, row.name, before, now) for row in page]
-        after = page[-1].name
-    return results
+    return [compact_bandit(store, row.number, row.name, before, now) for row in store.all_bandits()]
 
 
 def compact_bandit(store: Store, bandit_number: int, name: str, before: float, now: float) -> Compacted:

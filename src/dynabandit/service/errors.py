@@ -40,11 +40,7 @@ class StoreBusyError(StoreError):
 
 
 class WorkInterruptedError(Exception):
-    """Long work ended early: its caller left, or the service is stopping."""
-
-
-class StreamInterruptedError(Exception):
-    """A stream ended early: the reader left, its key was revoked or the service is stopping."""
+    """Long work or a stream ended early: its caller left, the key was revoked, or the service is stopping."""
 
 
 class ReplayMismatchError(Exception):

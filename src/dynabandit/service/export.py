@@ -14,11 +14,11 @@ from dynabandit.features import PARQUET_KEY
 from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
 from dynabandit.service.domain.decision_details import read_details
-from dynabandit.service.domain.events import CLOSE, CREATE, DECISION, EventRow, HeldDecision, Settlement, api_event
+from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import Log
 from dynabandit.service.domain.local_replay import LocalReplay
 from dynabandit.service.domain.log_start import state_at_start
-from dynabandit.service.errors import InvalidValueError, StreamInterruptedError
+from dynabandit.service.errors import InvalidValueError, WorkInterruptedError
 from dynabandit.service.stores import Store
 
 DEFAULT_DRAWS = 200
@@ -57,20 +57,29 @@ class Replayed(NamedTuple):
 def _while_wanted(items: Iterable[Item], is_wanted: IsWanted) -> Iterator[Item]:
     for item in items:
         if not is_wanted():
-            raise StreamInterruptedError
+            raise WorkInterruptedError
         yield item
+
+
+def arm_names(store: Store, bandit_number: int) -> list[str]:
+    """Return the name of every arm by its index, retired ones included."""
+    names: list[str] = []
+    for event in store.log(bandit_number, kinds=(CREATE, ARM)):
+        body = json.loads(event.body or "{}")
+        names += body["arms"] if "arms" in body else [body["arm"]] if body.get("add") else []
+    return names
 
 
 def check_draws(store: Store, bandit_number: int, draws: int) -> None:
     """Raise an error if a bandit has too many arms for this many draws per decision."""
-    arms = len(store.arm_names(bandit_number))
+    arms = len(arm_names(store, bandit_number))
     if draws * arms > MAX_DRAWS:
         raise InvalidValueError(f"draws must be at most {MAX_DRAWS // arms} with {arms} arms, got {draws}")
 
 
 def page_of_events(store: Store, bandit_number: int, after: int, limit: int, kinds: Sequence[str] = ()) -> list[Event]:
     """Return a page of the events after a sequence number."""
-    names, ids = store.arm_names(bandit_number), store.decision_ids()
+    names, ids = arm_names(store, bandit_number), store.decision_ids()
     return [api_event(event, names, ids) for event in store.events(bandit_number, after, limit, kinds)]
 
 
@@ -86,7 +95,7 @@ def decisions(
 ) -> Iterator[list[Exported]]:
     """Replay a log and return its decisions in pieces; a piece may be empty, because each takes a limited time.
 
-    When `is_wanted` returns false the replay ends with `StreamInterruptedError`.
+    When `is_wanted` returns false the replay ends with `WorkInterruptedError`.
 
     The propensity of a decision is the recorded one. Without one, in logs of earlier releases, for local decisions and
     where it is not known exactly, it is found by `_propensity`.
@@ -209,12 +218,10 @@ def parquet_pieces(store: Store, bandit_number: int, draws: int, is_wanted: IsWa
     yield _take(target)
 
 
-def read_decisions(
-    store: Store, name: str, draws: int = DEFAULT_DRAWS
-) -> tuple[dict[str, list[Any]], dict[str, Any] | None]:
+def read_decisions(store: Store, name: str) -> tuple[dict[str, list[Any]], dict[str, Any] | None]:
     """Return the decisions of a bandit as columns in memory, and its declared features."""
     bandit_number = store.find_log(name, None)
-    rows = [row for piece in decisions(store, bandit_number, draws) for row in piece]
+    rows = [row for piece in decisions(store, bandit_number, DEFAULT_DRAWS) for row in piece]
     found = {field: [getattr(row, field) for row in rows] for field in Exported.__struct_fields__}
     return found, declared_features(store, bandit_number)
 

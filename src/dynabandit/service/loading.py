@@ -5,21 +5,18 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
-import structlog
-
 from dynabandit.policies import PolicyFunctions
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.unit_of_work import CatchUp, UnitOfWork, read_snapshot
 from dynabandit.service.domain.warm_start import code_of, compile_bandit
 from dynabandit.service.errors import ReplayMismatchError, StoreError
+from dynabandit.service.logging_setup import log
 from dynabandit.service.stores import Snapshot, Store
 
 STEP_SECONDS = 0.005  # of loading, before requests for other bandits have their turn
 LARGE_SNAPSHOT = 1 << 19  # characters: it is read in another thread
 LARGE_TREE = 5_000  # arms: it is built in another thread
 WORTH_A_SNAPSHOT = 1_000  # events that were replayed: after a crash nobody should wait for them again
-
-log = structlog.get_logger("dynabandit.service")
 
 
 class Loader:

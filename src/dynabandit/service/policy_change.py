@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy
 from dynabandit.policies.draw_tree import MANY_ARMS
 from dynabandit.service import api_types, field_types
-from dynabandit.service.domain import changes, shadow_changes
+from dynabandit.service.domain import changes
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import WarmStart, compile_policy, warm_up
@@ -33,7 +33,7 @@ async def set_policy(service: Service, name: str, asked: api_types.SetPolicy) ->
 
 async def set_shadow(service: Service, name: str, asked: api_types.SetPolicy) -> tuple[int, bool]:
     """Start a shadow policy; return the sequence number and whether it is another one."""
-    return await _change(service, name, asked, shadow_changes.set_shadow, shadow_changes.shadow_policy)
+    return await _change(service, name, asked, changes.set_shadow, changes.shadow_policy)
 
 
 async def _change(

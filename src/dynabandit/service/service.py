@@ -13,12 +13,13 @@ from dynabandit.service.clock import Clock
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.errors import OverloadedError, StoreError, StreamInterruptedError
+from dynabandit.service.errors import OverloadedError, StoreError, WorkInterruptedError
 from dynabandit.service.keys import Keyring
 from dynabandit.service.local_state_cache import LocalStateCache
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
+from dynabandit.service.stores.key_tables import api_keys
 from dynabandit.service.thread_pool import BoundedThreadPool, Check, ConcurrencyLimit, ReaderThread
 from dynabandit.service.writer import Writer
 
@@ -119,7 +120,7 @@ class Service:
 
     async def _read_keys(self) -> None:
         with contextlib.suppress(StoreError):  # the keys that were read last remain valid
-            self.keyring.replace(await self._key_reads.run(Store.api_keys))
+            self.keyring.replace(await self._key_reads.run(api_keys))
 
     async def read(self, query: Callable[[Store], Result]) -> Result:
         """Read a few rows of the store, in another thread and on another connection than the writer's."""
@@ -134,9 +135,15 @@ class Service:
         ids = self.writer.decision_ids
         return ids or await self.writer.submit(lambda work: work.store.decision_ids(), priority=True)
 
-    async def write(self, statements: Statements) -> None:
-        """Run statements that are no events in the writer's thread."""
-        await self.writer.submit(lambda work: work.store.write(statements), alone=True)
+    def write_from_thread(self, statements: Statements, timeout: float) -> None:
+        """Run statements that are no events in the writer's thread; for another thread, which waits until then."""
+        loop = self.writer.requests.loop
+        assert loop is not None
+
+        async def write() -> None:
+            await self.writer.submit(lambda work: work.store.write(statements), alone=True)
+
+        asyncio.run_coroutine_threadsafe(write(), loop).result(timeout)
 
     async def run_long(self, function: Callable[[Store, Check], Result]) -> Result:
         """Run a function that may read a whole log, or compile a policy; see `BoundedThreadPool.run`."""
@@ -176,7 +183,7 @@ class Service:
         """Return the pieces that a generator makes on its own connection, each in a thread of the exports.
 
         The generator can ask whether its pieces are still wanted. A stream that may not continue ends with
-        `StreamInterruptedError`, so that the response does not look complete.
+        `WorkInterruptedError`, so that the response does not look complete.
         """
         gone = threading.Event()
 
@@ -194,7 +201,7 @@ class Service:
                     return
                 if piece:
                     yield piece
-            raise StreamInterruptedError
+            raise WorkInterruptedError
         finally:
             gone.set()
             # The reader may have left in the middle of a statement: only the thread that runs it may close

@@ -4,14 +4,11 @@ import functools
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-import structlog
-
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork, snapshot_of
+from dynabandit.service.logging_setup import log
 from dynabandit.service.stores import Snapshot
 
 MANY_ARMS = 500  # the state of this many arms is encoded in another thread
-
-log = structlog.get_logger("dynabandit.service")
 
 
 class SnapshotSaver:

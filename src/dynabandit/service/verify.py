@@ -1,5 +1,6 @@
 """Verification: replay every log from its first event, and report its first difference."""
 
+import itertools
 from typing import NamedTuple
 
 from dynabandit.service.domain.bandit_state import EARLIER_RELEASES, HASH_PREFIX, LoggedState
@@ -29,13 +30,8 @@ class Verification(NamedTuple):
 
 def verify(store: Store) -> list[Verification]:
     """Replay the logs of all bandits, deleted ones included."""
-    results = []
-    for deleted in (False, True):
-        after = ""
-        while page := store.bandits(deleted, after):
-            results += [verify_bandit(store, row.number, row.name) for row in page]
-            after = page[-1].name
-    return results
+    rows = itertools.chain(store.all_bandits(), store.all_bandits(deleted=True))
+    return [verify_bandit(store, row.number, row.name) for row in rows]
 
 
 def verify_bandit(store: Store, bandit_number: int, name: str) -> Verification:

@@ -14,10 +14,12 @@ from http.client import HTTPException, HTTPMessage
 from typing import IO
 
 import msgspec
-import structlog
 
-from dynabandit.service.domain.alerts import SentAlert, sent_alert
+from dynabandit.service.domain.alerts import sent_alert
+from dynabandit.service.domain.names import read_public_id
 from dynabandit.service.errors import StoreError
+from dynabandit.service.logging_setup import log
+from dynabandit.service.monitoring_types import SentAlert
 from dynabandit.service.service import Service, Webhook
 from dynabandit.service.stores import Store
 from dynabandit.service.stores.alert_positions import next_alerts, save_position
@@ -27,8 +29,6 @@ START_SECONDS = 0.05  # between two looks, until the writer has prepared the sto
 LAST_RETRY = 300.0  # seconds; each pause is twice as long as the one before
 TIMEOUT = 10.0  # seconds, of one attempt
 TIMESTAMP_HEADER, SIGNATURE_HEADER = "Dynabandit-Timestamp", "Dynabandit-Signature"
-
-log = structlog.get_logger("dynabandit.service")
 
 
 def sign(secret: bytes, timestamp: str, body: bytes) -> str:
@@ -49,11 +49,9 @@ class AlertSender:
         self._service, self._webhook = service, webhook
         self._thread = threading.Thread(target=self._run, name="dynabandit-webhook", daemon=True)
         self._stopping = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Start the thread; to be called in a running event loop."""
-        self._loop = asyncio.get_running_loop()
+        """Start the thread."""
         self._thread.start()
 
     async def stop(self) -> None:
@@ -95,7 +93,7 @@ class AlertSender:
         return [sent_alert(store, event) for event in next_alerts(store)]
 
     def _send(self, alert: SentAlert) -> None:
-        body = msgspec.json.encode(alert.message)
+        body = msgspec.json.encode(alert)
         timestamp = str(int(time.time()))
         headers = {
             "Content-Type": "application/json",
@@ -108,10 +106,9 @@ class AlertSender:
 
     def _save(self, alert: SentAlert) -> None:
         """Note that an alert was accepted; if that fails, it is sent again."""
-        assert self._loop is not None
-        writing = self._service.write([save_position(alert.bandit_number, alert.message.sequence)])
+        position = save_position(read_public_id(alert.bandit_id) or 0, alert.sequence)
         try:
-            asyncio.run_coroutine_threadsafe(writing, self._loop).result(timeout=TIMEOUT)
+            self._service.write_from_thread([position], TIMEOUT)
         except Exception as error:
             raise StoreError(str(error)) from error
 

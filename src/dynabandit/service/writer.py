@@ -7,8 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 
-import structlog
-
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.alerts import raise_alerts
 from dynabandit.service.domain.decision_ids import DecisionIds
@@ -23,6 +21,7 @@ from dynabandit.service.errors import (
     WriteConflictError,
 )
 from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
+from dynabandit.service.logging_setup import log
 from dynabandit.service.metrics import Metrics
 from dynabandit.service.request_queue import RequestQueue, WriterRequest, commits
 from dynabandit.service.settling import Settler
@@ -39,8 +38,6 @@ NO_EVENTS = 2**62  # a sequence number after which there are none
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wait for the locks
 RETRY_SECONDS = 0.25  # until loading or erasing is tried again
-
-log = structlog.get_logger("dynabandit.service")
 
 
 class Writer:
@@ -346,10 +343,8 @@ class Writer:
         self._work.damaged.clear()
         self._eraser.find()
         remove_expired_units(self._work)
-        after = ""
-        while page := self._store.bandits(after=after):
-            self._loader.add((one.number for one in page if one.number not in self._work.states), wanted=False)
-            after = page[-1].name
+        found = self._store.all_bandits()
+        self._loader.add((one.number for one in found if one.number not in self._work.states), wanted=False)
 
     def _work_between_commits(self) -> None:
         """Load and erase bandits for a moment."""

@@ -11,6 +11,7 @@ from dynabandit.service.domain.decision_details import MAX_CONTEXT
 from dynabandit.service.domain.log_start import LogStart
 from dynabandit.service.domain.warm_start import WarmStart
 from dynabandit.service.errors import ConflictError, InvalidValueError
+from dynabandit.service.stores.unit_table import count_units, remove_units
 from service.domain.shop import FEATURES
 from service.harness import ARMS
 
@@ -151,10 +152,10 @@ def test_a_unit_keeps_its_arm_and_its_decision_for_the_given_time(make_shop: Any
     shop.clock.seconds += 0.5
     later = {unit: shop.decide(unit=unit) for unit in first}
     assert not any(made.repeated for made in later.values())
-    assert shop.store.count_units(shop.bandit_number, 100.0, 100) == 20
-    shop.store.remove_units(shop.bandit_number, 100.0, 10)
+    assert count_units(shop.store, shop.bandit_number, 100.0, 100) == 20
+    remove_units(shop.store, shop.bandit_number, 100.0, 10)
     assert shop.decide(unit="0").repeated
-    shop.store.remove_units(shop.bandit_number, 100.1, 15)
+    remove_units(shop.store, shop.bandit_number, 100.1, 15)
     assert sum(shop.decide(unit=unit).repeated for unit in first) == 5
     shop.assert_replays()
 

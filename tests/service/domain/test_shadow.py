@@ -9,10 +9,9 @@ import pytest
 from dynabandit.bandit import Bandit
 from dynabandit.service import api_types
 from dynabandit.service.compaction import compact
-from dynabandit.service.domain import changes, shadow_changes
+from dynabandit.service.domain import changes
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
 from dynabandit.service.domain.rewards import settle_due
-from dynabandit.service.domain.shadow_state import shadow_state
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.verify import verify_bandit
 from service.domain.shop import FEATURES, Shop
@@ -21,14 +20,14 @@ from service.harness import ARMS, Running, learn, talking
 
 def set_shadow(shop: Shop, policy: str, **parameters: Any) -> tuple[int, bool]:
     changed: tuple[int, bool] = shop.run(
-        lambda: shadow_changes.set_shadow(shop.work, "b", api_types.SetPolicy(policy, parameters))
+        lambda: changes.set_shadow(shop.work, "b", api_types.SetPolicy(policy, parameters))
     )
     return changed
 
 
 def promote(shop: Shop, keep: bool = False, seed: int | None = None) -> tuple[int, bool]:
     changed: tuple[int, bool] = shop.run(
-        lambda: shadow_changes.promote_shadow(shop.work, "b", api_types.PromoteShadow(keep, seed))
+        lambda: changes.promote_shadow(shop.work, "b", api_types.PromoteShadow(keep, seed))
     )
     return changed
 
@@ -71,7 +70,7 @@ def test_a_shadow_replays_exactly(make_shop: Any, policy: str, other: str, learn
     shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
     shop.learn(5)
     shop.assert_replays()
-    shop.run(lambda: shadow_changes.end_shadow(shop.work, "b"))
+    shop.run(lambda: changes.end_shadow(shop.work, "b"))
     shop.learn(5)
     shop.assert_replays()
 
@@ -246,13 +245,13 @@ def test_a_shadow_is_started_compared_and_promoted_over_http(server: Running) ->
 def test_the_comparison_estimates_what_the_shadow_would_have_earned(make_shop: Any) -> None:
     shop = make_shop(policy="uniform", rewards="bounded")
     set_shadow(shop, "ucb")
-    assert shadow_state(shop.state.shadow).problem == (
+    assert shop.state.shadow.view().problem == (
         "no decision that was made since the shadow policy began has a reward yet"
     )
     for step in range(1500):
         made = shop.decide()
         shop.reward(made, float(step % 10 < {"red": 2, "green": 4, "blue": 8}[made.arm]))
-    found: Any = shadow_state(shop.state.shadow)
+    found: Any = shop.state.shadow.view()
     assert (found.decisions, found.rewards, found.uncovered, found.unknown) == (1500, 1500, 0, 0)
     share = {one.arm: one.chosen / 1500 for one in found.arms}
     truth = 0.2 * share["red"] + 0.4 * share["green"] + 0.8 * share["blue"]
@@ -273,12 +272,12 @@ def test_without_propensities_or_overlap_there_is_a_reason_and_no_estimate(
     shop = make_shop(policy="ucb", features=FEATURES)
     set_shadow(shop, "ts")
     shop.learn(20)
-    found: Any = shadow_state(shop.state.shadow)
+    found: Any = shop.state.shadow.view()
     assert found.problem == "the propensities of most decisions are not known"
     assert (found.rewards, found.unknown, found.mean, found.difference) == (0, 15, None, None)
     monkeypatch.undo()
     shop.learn(100)
-    found = shadow_state(shop.state.shadow)
+    found = shop.state.shadow.view()
     assert found.uncovered > 0
     assert found.problem is not None
     assert "rarely or never" in found.problem
@@ -293,7 +292,7 @@ def test_the_holdout_is_not_compared(make_shop: Any) -> None:
         shop.reward(one, 1.0)
     ours = sum(not one.holdout for one in made)
     assert 0 < ours < 40
-    found: Any = shadow_state(shop.state.shadow)
+    found: Any = shop.state.shadow.view()
     assert (found.decisions, found.unknown) == (ours, 0)
     assert shop.state.shadow.bandit.step == 40
     shop.assert_replays()
@@ -328,7 +327,7 @@ def test_a_shadow_that_is_not_valid_changes_nothing(make_shop: Any) -> None:
         shop.store.rollback()
     with pytest.raises(ConflictError, match="bandit 'b' has no shadow policy"):
         promote(shop)
-    assert shop.run(lambda: shadow_changes.end_shadow(shop.work, "b")) == (shop.state.sequence, False)
+    assert shop.run(lambda: changes.end_shadow(shop.work, "b")) == (shop.state.sequence, False)
     assert shop.state.state_hash() == before
 
 

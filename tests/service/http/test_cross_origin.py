@@ -7,6 +7,7 @@ import pytest
 
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
+from dynabandit.service.stores.key_tables import add_key
 from service.harness import ARMS, Running, failed_command, running, talking
 
 SHOP = "https://shop.example"
@@ -19,8 +20,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Clien
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('shop')}/store.db")
     store.prepare()
     (key, row), (admin, admin_row) = new_key("page"), new_key("admin")
-    store.add_key(row)
-    store.add_key(admin_row)
+    add_key(store, row)
+    add_key(store, admin_row)
     with running(store, needs_keys=True, allowed_origins=[SHOP]) as server:
         with talking(server.url, admin) as (client, _):
             client.create("b", ARMS)

@@ -23,6 +23,7 @@ from dynabandit.service.domain.personalizer import REWARD_WAIT_SECONDS
 from dynabandit.service.domain.personalizer_features import ACTION_COLUMNS
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
+from dynabandit.service.stores.key_tables import add_key
 from service.harness import ManualClock, Running, assert_replay_agrees, captured_log, running, talking, wait_for
 
 FOOD = {
@@ -279,7 +280,7 @@ def test_the_subscription_key_is_an_api_key(sqlite_url: str) -> None:
     store.prepare()
     for role in ("admin", "decide", "read", "page"):
         keys[role], row = new_key(role)
-        store.add_key(row)
+        add_key(store, row)
     with running(store, needs_keys=True) as server:
         for role, status in (("none", 401), ("read", 403), ("page", 403), ("decide", 403)):
             for loop in personalizer(server.url, keys.get(role, "dyna_none")):

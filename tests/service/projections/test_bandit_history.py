@@ -292,7 +292,9 @@ def test_the_uniform_baseline_follows_a_change_of_an_arm_that_is_then_hardly_pla
 
 
 def test_the_uniform_baseline_leaves_out_arms_that_cannot_be_chosen() -> None:
-    uniform = UniformBaseline(2)
+    uniform = UniformBaseline()
+    for _ in range(2):
+        uniform.add_arm()
     for _ in range(100):
         uniform.reward(0, 1.0)
         uniform.reward(1, 0.0)
@@ -468,6 +470,5 @@ def test_a_history_in_memory_is_not_saved_after_its_bandit_was_erased(store_url:
             follower._histories[number] = BanditHistory(number, server.store)
             follower._catch_up(store, number, ())
         client.delete("b", erase=True)
-        follower._loop = server.service.writer.requests.loop
         follower._save([number])
         assert saved(store_url) == []

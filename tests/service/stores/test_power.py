@@ -11,7 +11,7 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.stores import SqliteStore, open_store
-from dynabandit.service.stores.unit_table import unit_hash
+from dynabandit.service.stores.unit_table import find_units, unit_hash
 from service.harness import ARMS, PRODUCT, Running, assert_replay_agrees, visitor
 from service.power import Disk, ForgetfulVFS
 
@@ -84,7 +84,7 @@ def lost(cut: Cut, folder: Path) -> int:
     decided = {row.key: row.step for row in rows if row.step is not None}
     rewarded = {row.settles: row.value for row in rows if row.settles is not None}
     assert len(rewarded) == sum(row.settles is not None for row in rows)
-    units = {key: store.units([(number or 0, unit_hash(key))]) for key in known}
+    units = {key: find_units(store, [(number or 0, unit_hash(key))]) for key in known}
     store.close()
     missing = 0
     for key, (decision, reward) in known.items():

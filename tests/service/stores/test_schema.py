@@ -15,11 +15,13 @@ from typer.testing import CliRunner
 from dynabandit.service.command_line import app
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import public_id
+from dynabandit.service.export import arm_names
 from dynabandit.service.local_types import LocalBatch, LocalDecision
 from dynabandit.service.projections.log_follower import LogFollower, Overview
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.stores.due_decisions import open_decisions
+from dynabandit.service.stores.histories import saved_history
 from dynabandit.service.stores.schema import TABLES, VERSION, migration
 from dynabandit.service.verify import verify
 from service.harness import captured_log, failed_command, running, status_of, talking
@@ -63,7 +65,7 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
             assert [event.kind for event in client.events(name, after=before.sequence)] == ["policy", "decision"]
     with contextlib.closing(open_store(url)) as store:
         assert version(store) == VERSION
-        assert store.history(0) is None, "the table of histories exists"
+        assert saved_history(store, 0) is None, "the table of histories exists"
     said = CliRunner().invoke(app, ["verify", "--store", url])
     assert (said.exit_code, said.output.count(" 340 decisions made by 0.1.0, rewards agree")) == (0, 30)
 
@@ -163,7 +165,7 @@ def test_a_database_is_migrated_too(postgres_url: str) -> None:
         store.create_tables()
         assert version(store) == 1
         store.prepare()
-        assert (version(store), store.history(0)) == (VERSION, None)
+        assert (version(store), saved_history(store, 0)) == (VERSION, None)
         assert store.rows("SELECT * FROM unsigned_ids ORDER BY bandit") == [(5, 2), (7, 2)]
         assert len(store.rows("SELECT value FROM signing_secret")[0][0]) == 32
 
@@ -218,7 +220,7 @@ def test_changes_are_found_without_reading_the_events_between_them(tmp_path: Pat
         store.create_tables()
         store.statements.clear()
         store.events(1, 0, 10, KINDS["change"])
-        store.arm_names(1)
+        arm_names(store, 1)
         asked = list(store.statements)
         plans = [str(store.rows(f"EXPLAIN QUERY PLAN {statement}", values)) for statement, values in asked]
     assert ["INDEX events_changes" in plan for plan in plans] == [True, True]

@@ -6,6 +6,7 @@ from dynabandit.client import Client
 from dynabandit.service.keys import new_key
 from dynabandit.service.projections import log_follower
 from dynabandit.service.stores import open_store
+from dynabandit.service.stores.key_tables import add_key
 from service.harness import Running, running, talking
 from service.web.page_helpers import ProtectedSite
 
@@ -39,6 +40,6 @@ def protected_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Protect
     keys = {}
     for role in ("admin", "read", "decide"):
         keys[role], row = new_key(role)
-        store.add_key(row)
+        add_key(store, row)
     with running(store, needs_keys=True) as server:
         yield ProtectedSite(server, keys)

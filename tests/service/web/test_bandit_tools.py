@@ -26,6 +26,7 @@ from dynabandit.service import policy_change
 from dynabandit.service.domain import warm_start
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
+from dynabandit.service.stores.key_tables import add_key
 from dynabandit.service.web import live_pages
 from service.harness import Running, running, talking
 from service.web.demo_shop import play
@@ -91,8 +92,8 @@ def test_the_code_for_this_bandit_runs(tmp_path: Path, browser: Browser) -> None
     store = open_store(f"sqlite:///{tmp_path}/store.db")
     store.prepare()
     (admin, row), (decide, other) = new_key("admin"), new_key("decide")
-    store.add_key(row)
-    store.add_key(other)
+    add_key(store, row)
+    add_key(store, other)
     with (
         folder_server(tmp_path) as application,
         running(store, needs_keys=True, allowed_origins=[application]) as server,

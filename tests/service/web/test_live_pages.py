@@ -15,6 +15,7 @@ from axe import serious
 from browser import PHONE, OpenPage
 from dynabandit.client import Client
 from dynabandit.service.stores import open_store
+from dynabandit.service.stores.key_tables import revoke_key
 from service.harness import Running, running, talking
 from service.web.demo_shop import play
 from service.web.page_helpers import ARMS, ProtectedSite, arm_row, bandit_url, wait_for_charts
@@ -377,7 +378,7 @@ def test_with_keys_the_page_asks_for_one_and_shows_what_its_role_permits(
     page.goto(bandit_url(server, "secret"))
     expect(page.get_by_role("button", name="Pause red")).to_be_visible()
     store = server.store.reader()
-    store.revoke_key(keys["admin"].split("_")[1], 1.0)
+    revoke_key(store, keys["admin"].split("_")[1], 1.0)
     store.close()
     expect(page.get_by_role("dialog")).to_contain_text("This key is not valid.")
     assert all("dyna_" not in request for request in visit.requests), "a key is never part of an address"

@@ -18,6 +18,7 @@ import pytest
 
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
+from dynabandit.service.stores.key_tables import add_key, api_keys, revoke_key
 from dynabandit.service.web import playground_workers
 from dynabandit.service.web.playground_page import RunStream
 from dynabandit.service.web.playground_workers import Process, WorkerPool
@@ -177,7 +178,7 @@ def test_a_client_that_disconnects_leaves_no_process(leave_at_start: bool) -> No
 
         await RunStream(pool, LONG)({"type": "http", "method": "POST"}, receive, send)
         assert not pool.running
-        assert pool._entered == 0
+        assert pool._runs.running == 0
         assert leave_at_start or used[0].returncode == -signal.SIGKILL, "it was killed and waited for"
         await pool.stop()
 
@@ -212,7 +213,7 @@ def test_a_run_ends_when_its_key_is_revoked(sqlite_url: str, monkeypatch: pytest
     key, row = new_key("read")
     store = open_store(sqlite_url)
     store.prepare()
-    store.add_key(row)
+    add_key(store, row)
     headers = {"Authorization": f"Bearer {key}"}
     with running(store, needs_keys=True) as server:
         url = f"{server.url}/playground/run"
@@ -220,8 +221,8 @@ def test_a_run_ends_when_its_key_is_revoked(sqlite_url: str, monkeypatch: pytest
             lines = (line for line in answer.iter_lines() if line)
             assert '"doing"' in next(lines)
             with contextlib.closing(store.reader()) as other:
-                assert other.revoke_key(row.id, row.created)
-                server.service.keyring.replace(other.api_keys())  # as the service does every second
+                assert revoke_key(other, row.id, row.created)
+                server.service.keyring.replace(api_keys(other))  # as the service does every second
             assert "needs a valid API key" in list(lines)[-1]
 
 

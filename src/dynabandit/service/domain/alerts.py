@@ -4,7 +4,7 @@ They are raised in the commit of the events that give the evidence.
 """
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -16,13 +16,6 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.stores import Store
 
 GUARDRAIL, SAMPLE_RATIO = "guardrail", "sample-ratio"
-
-
-class SentAlert(NamedTuple):
-    """An alert of a bandit as the webhook sends it."""
-
-    bandit_number: int
-    message: monitoring_types.SentAlert
 
 
 def raise_alerts(work: UnitOfWork) -> None:
@@ -37,7 +30,7 @@ def raise_alerts(work: UnitOfWork) -> None:
         if lift is not None and lift.has_mismatch():
             policy, holdout = lift.rewards(False), lift.rewards(True)
             body = {"alert": SAMPLE_RATIO, "share": lift.share, "policy": policy, "holdout": holdout}
-            _append(work, state, ALERT, body)
+            work.append(state, ALERT, body)
 
 
 def _report_violation(work: UnitOfWork, state: LoggedState, metric: str, column: int) -> None:
@@ -48,15 +41,10 @@ def _report_violation(work: UnitOfWork, state: LoggedState, metric: str, column:
     is_last = is_available and len(bandit.available_columns()) == 1
     mean, count = guardrails.mean(metric, column), guardrails.count(metric, column)
     if is_available and not is_last:
-        _append(work, state, ARM, {"arm": name, "paused": True, "guardrail": metric})
+        work.append(state, ARM, {"arm": name, "paused": True, "guardrail": metric})
     body = {"alert": GUARDRAIL, "arm": name, "metric": metric, "mean": mean, "bound": rule.bound}
     body |= {"direction": rule.direction, "count": count, "paused": not is_last}
-    _append(work, state, ALERT, body, column)
-
-
-def _append(work: UnitOfWork, state: LoggedState, kind: str, body: dict[str, Any], column: int | None = None) -> None:
-    text = json.dumps(body)
-    work.events.append(state.append(kind, work.now(state), work.clock.wall(), arm=column, body=text))
+    work.append(state, ALERT, body, column)
 
 
 def api_alert(event: EventRow) -> monitoring_types.Alert:
@@ -85,11 +73,10 @@ def describe(body: dict[str, Any]) -> str:
     )
 
 
-def sent_alert(store: Store, event: EventRow) -> SentAlert:
+def sent_alert(store: Store, event: EventRow) -> monitoring_types.SentAlert:
     """Return an alert as the webhook sends it; its id is the same whenever it is sent again."""
     identity = public_id(event.bandit)
     alert = msgspec.structs.asdict(api_alert(event))
-    message = monitoring_types.SentAlert(
+    return monitoring_types.SentAlert(
         id=f"{identity}-{event.sequence}", bandit=store.name_of(event.bandit), bandit_id=identity, **alert
     )
-    return SentAlert(event.bandit, message)

@@ -13,14 +13,13 @@ from dynabandit.service.domain.shadow import Shadow, restarted
 
 
 def apply_change(
-    bandit: Bandit | None, shadow: Shadow | None, event: EventRow, learner: Learner, log: Log
+    bandit: Bandit | None, shadow: Shadow | None, event: EventRow, body: dict[str, Any], learner: Learner, log: Log
 ) -> tuple[Bandit, Shadow | None]:
     """Return the library's bandit and the shadow after a change, changed in place where that is possible.
 
-    New events use this function, except for those that create a bandit and those of a policy or shadow that has learned
-    the rewards of the log before. Replays, and the history behind the pages, use it for all.
+    `body` is that of the event. New events use this function, except for those that create a bandit and those of a policy
+    or shadow that has learned the rewards of the log before. Replays, and the history behind the pages, use it for all.
     """
-    body = json.loads(event.body or "{}")
     if event.kind == CREATE:
         return new_bandit(body), None
     assert bandit is not None

@@ -229,8 +229,9 @@ class LoggedState:
         """Apply a change of the bandit."""
         if event.kind not in KINDS["change"]:
             raise self._mismatch(event, f"unknown kind {event.kind!r}")
-        self._bandit, self.shadow = apply_change(self._bandit, self.shadow, event, self.learner, self._log)
-        self._note_change(event, json.loads(event.body or "{}"))
+        body = json.loads(event.body or "{}")
+        self._bandit, self.shadow = apply_change(self._bandit, self.shadow, event, body, self.learner, self._log)
+        self._note_change(event, body)
 
     def _note_change(self, event: EventRow, body: dict[str, Any]) -> None:
         """Apply a change to all but the policies."""
@@ -324,8 +325,8 @@ class LoggedState:
         decided = self.open.end(step)
         if decided is None:
             return {}
-        if decided.column != (column if event.body is None else chosen_column(event.body)):
-            raise self._mismatch(event, f"it rewards column {column}, but the decision took column {decided.column}")
+        if decided.arm != (column if event.body is None else chosen_column(event.body)):
+            raise self._mismatch(event, f"it rewards column {column}, but the decision took column {decided.arm}")
         return {step: decided.body}
 
     # Snapshots

@@ -1,4 +1,4 @@
-"""Changes of a bandit: create, arms, policy, delete."""
+"""Changes of a bandit: create, arms, guardrails, policy, shadow policy, delete."""
 
 import json
 import math
@@ -10,15 +10,17 @@ import msgspec
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.contexts import make_contexts
-from dynabandit.policies import AUTO, resolved
+from dynabandit.bandit.serialization import plain
+from dynabandit.policies import AUTO, Policy, resolved
 from dynabandit.service import api_types, field_types, monitoring_types
 from dynabandit.service.domain.applied_changes import change_arm as change_arm_of, new_bandit
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
-from dynabandit.service.domain.events import ARM, DELETE, GUARDRAILS
+from dynabandit.service.domain.events import ARM, DELETE, GUARDRAILS, POLICY, SHADOW
 from dynabandit.service.domain.guardrails import MAX_TESTS, read_guardrails
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
+from dynabandit.service.domain.shadow import shadow_seed
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_size, state_size
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError, WriteConflictError
@@ -175,7 +177,7 @@ def _append_arm_event(work: UnitOfWork, state: LoggedState, body: dict[str, Any]
             change_arm_of(bandit.copy(), body)
     except (TypeError, ValueError) as error:
         raise ConflictError(str(error)) from None
-    work.events.append(state.append(ARM, work.now(state), work.clock.wall(), body=json.dumps(body)))
+    work.append(state, ARM, body)
     return state.sequence, True
 
 
@@ -188,8 +190,7 @@ def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuard
         raise InvalidValueError(str(error)) from None
     if read_guardrails(given) == state.monitoring.guardrails.rules:
         return state.sequence, False
-    body = json.dumps({"guardrails": given})
-    work.events.append(state.append(GUARDRAILS, work.now(state), work.clock.wall(), body=body))
+    work.append(state, GUARDRAILS, {"guardrails": given})
     return state.sequence, True
 
 
@@ -244,6 +245,63 @@ def lock_start(work: UnitOfWork, state: LoggedState) -> LogStart:
     return read_start(work.store, state.bandit_number)
 
 
+def shadow_policy(state: LoggedState) -> Policy | None:
+    """Return the shadow policy of a state."""
+    return None if state.shadow is None else state.shadow.bandit.policy
+
+
+def set_shadow(
+    work: UnitOfWork, name: str, asked: api_types.SetPolicy, warm: WarmStart | None = None
+) -> tuple[int, bool]:
+    """Start a shadow policy that has learned all rewards so far; return the sequence and whether it is new.
+
+    Rewards that `warm` has learned already need not be learned here, where all other requests wait.
+    """
+    state = work.named(name)
+    warm = current_warm_start(work, state, asked, warm)
+    if warm.bandit.policy == shadow_policy(state):
+        return state.sequence, False
+    if warm.narrows:
+        accepted, learned = state.bandit.rewards.description, warm.bandit.rewards.description
+        raise InvalidValueError(
+            f"policy must learn every reward that the bandit accepts, {accepted}, but {asked.policy!r} learns {learned}"
+        )
+    now, wall = work.now(state), work.clock.wall()
+    if state.rules < RULES:
+        work.events.append(state.adopt_rules(now, wall))
+    bandit, body = warm.finish(work.store, state)
+    body["seed"] = shadow_seed(state.bandit.seed, state.sequence + 1)
+    work.events.append(state.start_shadow(now, wall, json.dumps(body), bandit.reseeded(body["seed"])))
+    return state.sequence, True
+
+
+def end_shadow(work: UnitOfWork, name: str) -> tuple[int, bool]:
+    """End the shadow policy; return the sequence number and whether there was one."""
+    state = work.named(name)
+    if state.shadow is None:
+        return state.sequence, False
+    work.append(state, SHADOW, {"ended": True})
+    return state.sequence, True
+
+
+def promote_shadow(work: UnitOfWork, name: str, asked: api_types.PromoteShadow) -> tuple[int, bool]:
+    """Let the shadow policy decide from now on, with what it has learned; the policy becomes the shadow, or ends."""
+    state, keep = work.named(name), asked.keep
+    if asked.seed is not None and asked.seed == state.bandit.seed:  # the request came before
+        return state.sequence, False
+    if state.shadow is None:
+        raise ConflictError(f"bandit {name!r} has no shadow policy")
+    if asked.seed not in (None, state.shadow.bandit.seed):
+        raise ConflictError(f"seed must be {state.shadow.bandit.seed}, that of the shadow policy, got {asked.seed}")
+    if keep and not state.shadow.bandit.rewards.is_within(state.bandit.rewards):
+        learned = state.bandit.rewards.description
+        raise ConflictError(f"keep must be false: policy {state.bandit.policy.name!r} learns only {learned}")
+    policy = state.shadow.bandit.policy
+    body = {"policy": policy.name, "parameters": policy.parameters, "rules": RULES, "promoted": True, "kept": keep}
+    work.append(state, POLICY, plain(body))
+    return state.sequence, True
+
+
 def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tuple[int, bool, int]:
     """Delete a bandit and keep its log, or erase both.
 
@@ -265,7 +323,7 @@ def delete(work: UnitOfWork, name: str, identity: str | None, erase: bool) -> tu
         left = 0
     elif exists:
         state = work.named(name)
-        work.events.append(state.append(DELETE, work.now(state), work.clock.wall()))
+        work.append(state, DELETE)
         work.deleted.append(bandit_number)
     if exists:
         work.names.pop(name, None)

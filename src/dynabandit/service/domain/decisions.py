@@ -1,6 +1,5 @@
 """Decisions: the idempotency keys and the units for which they are given again, or a new choice of the policy."""
 
-import json
 from collections.abc import Sequence
 
 import msgspec
@@ -17,7 +16,7 @@ from dynabandit.service.domain.decision_details import (
 from dynabandit.service.domain.events import ACTIVATE, EventRow, UnitRow
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
-from dynabandit.service.stores.unit_table import unit_hash
+from dynabandit.service.stores.unit_table import remove_units, unit_hash
 
 MAX_DRAWS = 10_000_000  # per request: arms times decisions, which take about a second
 MAX_CONTEXTS = 1_000_000  # bytes per request: decisions times the size of their context
@@ -165,8 +164,7 @@ def make_decisions(
 def activate(work: UnitOfWork, state: LoggedState, step: int) -> None:
     """Let a decision whose activation was deferred get the default reward, unless another one comes."""
     if step in state.deferred:
-        body = json.dumps({"step": step})
-        work.events.append(state.append(ACTIVATE, work.now(state), work.clock.wall(), body=body))
+        work.append(state, ACTIVATE, {"step": step})
 
 
 def about_context(problem: str) -> str:
@@ -216,4 +214,4 @@ def remove_expired_units(work: UnitOfWork) -> None:
     """
     for bandit_number, state in work.states.items():
         if state.settings.sticky_for is not None and state.settings.holdout is None:
-            work.store.remove_units(bandit_number, work.now(state) - state.settings.sticky_for, REMOVED_UNITS)
+            remove_units(work.store, bandit_number, work.now(state) - state.settings.sticky_for, REMOVED_UNITS)

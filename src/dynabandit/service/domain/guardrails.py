@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from dynabandit.service.monitoring_types import GuardrailArm, GuardrailState
 from dynabandit.stats.sequential_tests import COUNT, SIZE, TOTAL, add_excess, evidence_of, needed_evidence
 
-MAX, MIN = "max", "min"
+MAX = "max"
 MAX_TESTS = 100_000  # arms times metrics: the state of a bandit has ten numbers for each
 
 

@@ -141,7 +141,7 @@ def find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDeci
     """Return a decision, or raise an error if there is none or it was removed from the log."""
     decided = state.open.get(step)
     if decided is not None:
-        return LoggedDecision(decided.column, decided.time, None, None, decided.body)
+        return decided
     if step > state.bandit.step:
         raise _no_decision(work, state.bandit_number, step)
     found = work.settled.get((state.bandit_number, step)) or work.store.decision(state.bandit_number, step)
@@ -209,8 +209,7 @@ def _learn_held(
     )
     if to > state.learner.learned_to:
         skip = sorted(step for step in state.deferred if state.learner.learned_to < step <= to)
-        body = json.dumps({"to": to, "age": age, **({"skip": skip} if skip else {})})
-        work.events.append(state.append(LEARN, work.now(state), work.clock.wall(), body=body))
+        work.append(state, LEARN, {"to": to, "age": age, **({"skip": skip} if skip else {})})
     return next_learned
 
 

@@ -1,6 +1,7 @@
 """The shadow policy of a bandit: it sees the same decisions and learns the same rewards, but never decides."""
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ from dynabandit.bandit import Bandit
 from dynabandit.bandit.propensities import ColumnProbabilities
 from dynabandit.service.domain.decision_details import DecisionDetails, ShadowChoice, read_details
 from dynabandit.service.domain.learning import Observation, teach
+from dynabandit.service.monitoring_types import Interval, ShadowArm, ShadowState
+from dynabandit.stats.intervals import Estimate
 from dynabandit.stats.policy_comparison import Comparison, ComparisonSums, add_reward, compare_policies, is_covered
 from dynabandit.validation import BOUNDED
 
@@ -87,6 +90,28 @@ class Shadow:
         """Return the estimate of what the shadow would have earned, unless there is a `problem`."""
         return None if self.problem else compare_policies(self.sums, self.is_bounded)
 
+    def view(self) -> ShadowState:
+        """Return what the API and the live page show."""
+        bandit, sums, compared = self.bandit, self.sums, self.comparison()
+        columns = {name: column for column, name in enumerate(bandit.names) if name in bandit.active}
+        found = ShadowState(
+            policy=bandit.policy.name,
+            parameters=bandit.policy.parameters,
+            seed=bandit.seed,
+            since=self.since,
+            decisions=self.decisions,
+            agreed=self.agreed,
+            rewards=sums.rewards,
+            uncovered=sums.uncovered,
+            unknown=sums.unknown,
+            arms=[ShadowArm(name, _at(self.decided, at), _at(self.chosen, at)) for name, at in columns.items()],
+            problem=self.problem,
+        )
+        if compared is not None:
+            found.policy_mean = compared.policy
+            found.mean, found.difference = _interval(compared.other), _interval(compared.difference)
+        return found
+
     def copy(self) -> "Shadow":
         """Return a copy that later events do not change."""
         other = Shadow(self.bandit.copy())
@@ -119,6 +144,15 @@ class Shadow:
             ComparisonSums(*sums),
         )
         return shadow
+
+
+def _at(counts: list[int], column: int) -> int:
+    return counts[column] if column < len(counts) else 0  # an arm that was added since the latest decision
+
+
+def _interval(estimate: Estimate) -> Interval:
+    low, high = (None if math.isnan(end) else end for end in (estimate.low, estimate.high))
+    return Interval(estimate.value, low, high)
 
 
 def restarted(shadow: Shadow | None) -> Shadow | None:

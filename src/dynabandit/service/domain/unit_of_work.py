@@ -5,6 +5,7 @@ later request of the same batch may ask the store for is kept here as well.
 """
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from dynabandit.service.domain.log_start import read_start, state_at_start
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError, unreadable
 from dynabandit.service.stores import NEW_EVENTS_PAGE, Snapshot, Store
 from dynabandit.service.stores.rows import BanditUnit
-from dynabandit.service.stores.unit_table import unit_hash
+from dynabandit.service.stores.unit_table import find_units, unit_hash
 
 SNAPSHOT_EVERY = 10_000  # events
 LOADED_ROWS = 1_000  # that are read at a time
@@ -185,12 +186,17 @@ class UnitOfWork:
     def look_up_units(self, bandit_number: int, units: Iterable[str]) -> None:
         """Read the latest decisions for units from the store, all at once, so that `find_unit` knows them."""
         asked = {(bandit_number, unit_hash(unit)) for unit in units} - self.stored_units.keys()
-        found = self.store.units(asked)
+        found = find_units(self.store, asked)
         self.stored_units.update((one, found.get(one)) for one in asked)
 
     def snapshot(self, bandit_number: int) -> Snapshot:
         """Return a snapshot of a state."""
         return snapshot_of(self.state(bandit_number))
+
+    def append(self, state: LoggedState, kind: str, body: dict[str, Any] | None = None, arm: int | None = None) -> None:
+        """Add an event to the log of a bandit."""
+        text = None if body is None else json.dumps(body)
+        self.events.append(state.append(kind, self.now(state), self.clock.wall(), arm=arm, body=text))
 
     def now(self, state: LoggedState) -> float:
         """Return the time of the next event of a bandit; within a log, time never goes back."""

@@ -4,8 +4,6 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-import structlog
-
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.arm_tree import choose_in_tree
 from dynabandit.bandit.live_policies import models_size
@@ -19,6 +17,7 @@ from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.learning import AT_ONCE
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.errors import InvalidValueError
+from dynabandit.service.logging_setup import log
 from dynabandit.service.stores import Store
 from dynabandit.simulation.compiled import (
     compiled_choose,
@@ -31,8 +30,6 @@ from dynabandit.simulation.compiled import (
 MAX_STATE = 4_000_000  # numbers that a policy may keep, 32 MB: of each arm times the arms, and besides
 ROUNDS = 8
 FEW_EVENTS = 500
-
-log = structlog.get_logger("dynabandit.service")
 
 
 class WarmStart:

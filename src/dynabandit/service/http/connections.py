@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import structlog
 from starlette.responses import Response
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dynabandit.service.http.responses import problem_response
 from dynabandit.service.http.status_codes import BUSY
+from dynabandit.service.logging_setup import log
 from dynabandit.service.metrics import Metrics
 
 REQUEST_SECONDS = 30.0  # from the first byte of a request to its last
@@ -26,7 +26,6 @@ LOG_SECONDS = 10.0  # between two lines of the log
 MAX_HEAD = 1 << 16  # bytes
 MAX_PIPELINED = 32  # requests that a connection may send before the response to the first one
 
-log = structlog.get_logger("dynabandit.service")
 # Uvicorn warns of each malformed request, which anybody can send; the table counts them
 CONNECTION_LOGGER = logging.getLogger("uvicorn.error.connection")
 CONNECTION_LOGGER.setLevel(logging.ERROR)
@@ -48,12 +47,10 @@ class ConnectionTable:
         most_per_address: int,
         metrics: Metrics,
         note_refusal: Callable[[], None] = lambda: None,
-        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most, self._most_per_address = most, most_per_address
         self._metrics = metrics
         self._note_refusal = note_refusal
-        self._timer = timer
         self._sockets: set[LimitedConnection] = set()  # also those that are being closed
         self._admitted: dict[LimitedConnection, str] = {}  # with the address
         self._by_address: Counter[str] = Counter()
@@ -129,14 +126,14 @@ class ConnectionTable:
 
     def stop(self) -> None:
         """Close the connections that are still open, and check no more."""
-        self._log_closed(self._timer())
+        self._log_closed(time.monotonic())
         for connection in self._sockets:
             connection.transport.abort()
         if self._next_check is not None:
             self._next_check.cancel()
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
-        now = self._timer()
+        now = time.monotonic()
         self._metrics.connections.set(len(self._sockets))
         for connection in list(self._sockets):
             limit = STOP_WRITE_SECONDS if self._is_stopping else connection.write_seconds

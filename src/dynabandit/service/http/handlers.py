@@ -5,11 +5,13 @@ import functools
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from dynabandit.service import api_types, export, policy_change
-from dynabandit.service.domain import changes, decisions, rewards, shadow_changes
+from dynabandit.service.domain import changes, decisions, rewards
+from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.preview import preview
@@ -195,18 +197,29 @@ def _prepared(name: str, body: api_types.Create) -> changes.NewBandit | InvalidV
 
 async def get_bandit(service: Service, request: Request, _: None) -> Result:
     """GET /v1/bandits/{name}."""
-    name, contacts = bandit_name(request), service.decider_contacts
 
-    def run(work: UnitOfWork) -> Callable[[], api_types.BanditState] | None:
+    def encoder(state: LoggedState) -> Callable[[], msgspec.Raw]:
+        view = bandit_view(state, service.decider_contacts)
+        return lambda: encoded_view(view())
+
+    return Result(await encode_copy(service, bandit_name(request), encoder))
+
+
+async def encode_copy(
+    service: Service, name: str, encoder: Callable[[LoggedState], Callable[[], Content]], priority: bool = False
+) -> Content:
+    """Return the result of the function that `encoder` makes of a copy of a state; many arms take a thread."""
+
+    def run(work: UnitOfWork) -> Callable[[], Content] | None:
         state = work.named(name)
-        return bandit_view(state, contacts) if len(state.bandit.names) < MANY_ARMS else None
+        return encoder(state) if len(state.bandit.names) < MANY_ARMS else None
 
-    view = await service.writer.submit(run, name=name)
-    if view is not None:
-        return Result(view())
+    encode = await service.writer.submit(run, name=name, priority=priority)
+    if encode is not None:
+        return encode()
     with service.large_states.reserve():  # before a copy is made
-        view = await service.writer.submit(lambda work: bandit_view(work.named(name), contacts), name=name)
-        return Result(await service.large_states.run(lambda store, check: encoded_view(view())))
+        encode = await service.writer.submit(lambda work: encoder(work.named(name)), name=name)
+        return await service.large_states.run(lambda store, check: encode())
 
 
 async def list_bandits(service: Service, request: Request, query: QueryValues) -> Result:
@@ -255,19 +268,20 @@ async def delete(service: Service, request: Request, query: QueryValues) -> Resu
 async def add_arm(service: Service, request: Request, body: api_types.AddArm) -> Result:
     """POST /v1/bandits/{name}/arms."""
     name, arm = bandit_name(request), new_name(body.arm, "an arm's name")
-    return changed(
-        await service.writer.submit(
-            lambda work: changes.add_arm(work, name, arm, body.features), name=name, priority=True
-        )
-    )
+    return await submit_change(service, name, lambda work: changes.add_arm(work, name, arm, body.features))
 
 
 async def change_arm(service: Service, request: Request, body: api_types.ChangeArm) -> Result:
     """PATCH /v1/bandits/{name}/arms/{arm}."""
     name, arm = bandit_name(request), path_name(request, "arm")
-    return changed(
-        await service.writer.submit(lambda work: changes.change_arm(work, name, arm, body), name=name, priority=True)
-    )
+    return await submit_change(service, name, lambda work: changes.change_arm(work, name, arm, body))
+
+
+async def submit_change(
+    service: Service, name: str, change: Callable[[UnitOfWork], tuple[int, bool]], alone: bool = False
+) -> Result:
+    """Let the writer change a bandit, and return the response."""
+    return changed(await service.writer.submit(change, name=name, alone=alone, priority=True))
 
 
 def changed(change: tuple[int, bool]) -> Result:
@@ -289,19 +303,13 @@ async def set_shadow(service: Service, request: Request, body: api_types.SetPoli
 async def end_shadow(service: Service, request: Request, _: None) -> Result:
     """DELETE /v1/bandits/{name}/shadow."""
     name = bandit_name(request)
-    return changed(
-        await service.writer.submit(lambda work: shadow_changes.end_shadow(work, name), name=name, priority=True)
-    )
+    return await submit_change(service, name, lambda work: changes.end_shadow(work, name))
 
 
 async def promote_shadow(service: Service, request: Request, body: api_types.PromoteShadow) -> Result:
     """POST /v1/bandits/{name}/shadow/promote."""
     name = bandit_name(request)
-    return changed(
-        await service.writer.submit(
-            lambda work: shadow_changes.promote_shadow(work, name, body), name=name, alone=True, priority=True
-        )
-    )
+    return await submit_change(service, name, lambda work: changes.promote_shadow(work, name, body), alone=True)
 
 
 async def preview_policy(service: Service, request: Request, body: api_types.PreviewPolicy) -> Result:

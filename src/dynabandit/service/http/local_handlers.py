@@ -13,8 +13,7 @@ from dynabandit.service.domain import local_decisions
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.local_bandit import local_id
 from dynabandit.service.domain.names import public_id
-from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.http.handlers import MANY_ARMS, QueryValues, Result, reward_result
+from dynabandit.service.http.handlers import QueryValues, Result, encode_copy, reward_result
 from dynabandit.service.http.requests import bandit_name, checked_name
 from dynabandit.service.http.responses import JSON
 from dynabandit.service.service import Service
@@ -34,27 +33,14 @@ class EncodedState(NamedTuple):
 async def get_local_state(service: Service, request: Request, query: QueryValues) -> Response:
     """GET /v1/bandits/{name}/local-state."""
     name, after, asked_at = bandit_name(request), query["after"], time.monotonic()
-    state = service.local_state_cache.find(name, asked_at)
+    state: EncodedState | None = service.local_state_cache.find(name, asked_at)
     if state is None or state.sequence < query["at_least"]:
-        state = await _encoded_state(service, name)
+        # With priority, because a pause must reach deciders also under overload; there are at most ten per second
+        state = await encode_copy(service, name, encoder_of, priority=True)
         service.local_state_cache.keep(name, state, asked_at)
     if decider := query["decider"][:MAX_ID]:
         service.decider_contacts.note(state.bandit_number, name, decider, after, query["waiting"])
     return Response(state.unchanged if after == state.sequence else state.content, media_type=JSON)
-
-
-async def _encoded_state(service: Service, name: str) -> EncodedState:
-    def run(work: UnitOfWork) -> Callable[[], EncodedState] | None:
-        state = work.named(name)
-        return encoder_of(state) if len(state.bandit.names) < MANY_ARMS else None
-
-    # With priority, because a pause must reach deciders also under overload; there are at most ten per second
-    encode = await service.writer.submit(run, name=name, priority=True)
-    if encode is not None:
-        return encode()
-    with service.large_states.reserve():  # before a copy is made
-        encode = await service.writer.submit(lambda work: encoder_of(work.named(name)), name=name)
-        return await service.large_states.run(lambda store, check: encode())
 
 
 def encoder_of(state: LoggedState) -> Callable[[], EncodedState]:

@@ -8,7 +8,7 @@ from dynabandit.service.domain.alerts import api_alert
 from dynabandit.service.domain.events import ALERT, metric_key
 from dynabandit.service.domain.metric_values import add_metrics as count_metrics
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.http.handlers import QueryValues, Result, changed, decision_of
+from dynabandit.service.http.handlers import QueryValues, Result, decision_of, submit_change
 from dynabandit.service.http.requests import bandit_name, namespace_of
 from dynabandit.service.service import Service
 
@@ -29,9 +29,7 @@ async def add_metrics(service: Service, request: Request, body: types.Metrics) -
 async def set_guardrails(service: Service, request: Request, body: types.SetGuardrails) -> Result:
     """PUT /v1/bandits/{name}/guardrails."""
     name = bandit_name(request)
-    return changed(
-        await service.writer.submit(lambda work: changes.set_guardrails(work, name, body), name=name, priority=True)
-    )
+    return await submit_change(service, name, lambda work: changes.set_guardrails(work, name, body))
 
 
 async def get_alerts(service: Service, request: Request, query: QueryValues) -> Result:

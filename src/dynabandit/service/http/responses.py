@@ -11,7 +11,6 @@ from dynabandit.service import api_types
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.names import public_id
-from dynabandit.service.domain.shadow_state import shadow_state
 from dynabandit.service.thread_pool import ConcurrencyLimit
 
 JSON = "application/json"
@@ -98,7 +97,7 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
             holdout=None if monitoring.lift is None else monitoring.lift.view(),
             guardrails=monitoring.guardrails.views(bandit.names),
             deciders=contacts.listed(state.bandit_number, state.deciders),
-            shadow=None if state.shadow is None else shadow_state(state.shadow),
+            shadow=None if state.shadow is None else state.shadow.view(),
         )
 
     return view

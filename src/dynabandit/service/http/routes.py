@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dynabandit.service import api_types as api, local_types, monitoring_types as monitoring, web
+from dynabandit.service import api_types as api, local_types, monitoring_types as monitoring
 from dynabandit.service.domain.events import KINDS
-from dynabandit.service.errors import OverloadedError, StreamInterruptedError, WorkInterruptedError
+from dynabandit.service.errors import OverloadedError, WorkInterruptedError
 from dynabandit.service.http import handlers, local_handlers, monitoring_handlers, personalizer
 from dynabandit.service.http.cross_origin import add_origin, allowed_origin, preflight_response
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
@@ -30,6 +30,7 @@ from dynabandit.service.keys import RATE_LIMITED
 from dynabandit.service.logging_setup import log_change
 from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.service import Service
+from dynabandit.service.web import live_pages, playground_page, static_files
 from dynabandit.service.web.playground_workers import WorkerPool
 from dynabandit.service.webhook import AlertSender
 
@@ -143,7 +144,8 @@ def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGI
             await asyncio.to_thread(telemetry.stop)
 
     resources = _bind_endpoints(service, telemetry)
-    routes = web.routes(service, follower, workers)
+    routes = [*static_files.routes(service), *live_pages.routes(service, follower)]
+    routes += playground_page.routes(service, workers)
     pages = Starlette(lifespan=lifespan, routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
     pages.router.redirect_slashes = False
 
@@ -171,7 +173,7 @@ def make_app(service: Service, telemetry: Instrumentation | None = None) -> ASGI
         scope["path_params"] = matched.groupdict()
         response = await resource.methods[method](Request(scope, receive))
         response = add_headers(response, scope["method"], HEADERS)
-        with contextlib.suppress(StreamInterruptedError):  # the server then closes the connection
+        with contextlib.suppress(WorkInterruptedError):  # the server then closes the connection
             await response(scope, receive, send)
 
     return app

@@ -8,12 +8,12 @@ import socket
 import threading
 from importlib.metadata import version
 
-import structlog
 import uvicorn
 
 from dynabandit.service.http.connections import ConnectionTable, LimitedConnection
 from dynabandit.service.http.limits import MAX_CONNECTIONS, SHARE_PER_ADDRESS
 from dynabandit.service.http.routes import Instrumentation, make_app
+from dynabandit.service.logging_setup import log
 from dynabandit.service.service import Service
 
 try:
@@ -21,7 +21,6 @@ try:
 except ImportError:  # Windows has no such limit
     resource = None  # type: ignore[assignment]
 
-log = structlog.get_logger("dynabandit.service")
 KEEP_ALIVE_SECONDS = 75  # longer than load balancers, so that they are the ones to close an idle connection
 MIN_BACKLOG = 64  # connections that the system accepts before the server does
 OTHER_FILES = 192  # open files besides the connections: of the store, of the processes of the playground

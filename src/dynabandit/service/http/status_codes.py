@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 import msgspec
-import structlog
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from dynabandit.service import errors
 from dynabandit.service.http.responses import problem_response
+from dynabandit.service.logging_setup import log
 
 STATUSES: dict[type[errors.DomainError], int] = {
     errors.NotFoundError: 404,
@@ -37,8 +37,6 @@ DESCRIPTIONS = {
 RETRY = {"Retry-After": "1"}  # seconds
 NO_HEADERS: Mapping[str, str] = {}
 HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}}  # the rest of the body is not read
-
-log = structlog.get_logger("dynabandit.service")
 
 
 class ApiError(Exception):

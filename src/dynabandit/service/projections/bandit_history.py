@@ -82,7 +82,7 @@ class BanditHistory:
         self.interventions: deque[Intervention] = deque(maxlen=MAX_CHANGES)
         self.retired: deque[int] = deque(maxlen=MAX_RETIRED)
         self.latest_events: deque[EventRow] = deque(maxlen=MAX_EVENTS)
-        self.uniform = UniformBaseline(0)
+        self.uniform = UniformBaseline()
         self.points = ChartPoints()
         self._detectors: list[ChangeDetector] = []
         # Of the point that is not complete yet: its decisions, and of each tracked arm the lowest forgetting factor and
@@ -218,29 +218,29 @@ class BanditHistory:
             self.name, self.reward_window = body["name"], body["reward_window"]
             self.sticky_for = body.get("sticky_for")
             self.learner = Learner.of_new_bandit(body)
-            self._apply_change(event)
+            self._apply_change(event, body)
             self.points.width = max(1, len(body["arms"]) // ARMS_PER_WIDTH)
             for name in body["arms"]:
                 self._add_arm(name)
         elif event.kind == ARM:
             self._change_arm(event, body)
         elif event.kind == POLICY:
-            self._apply_change(event)
+            self._apply_change(event, body)
             change = {key: body[key] for key in ("policy", "continues", "promoted") if key in body}
             self._add_intervention(None, change)
         elif event.kind == SHADOW:
-            self._apply_change(event)
+            self._apply_change(event, body)
             self._add_intervention(None, {"shadow": body.get("policy")})
         elif event.kind == ALERT:
             self.alerts.append(event)
         self.monitoring.change(event, body, self.bandit)
 
-    def _apply_change(self, event: EventRow) -> None:
-        self._bandit, self.shadow = apply_change(self._bandit, self.shadow, event, self.learner, self._log)
+    def _apply_change(self, event: EventRow, body: dict[str, Any]) -> None:
+        self._bandit, self.shadow = apply_change(self._bandit, self.shadow, event, body, self.learner, self._log)
 
     def _change_arm(self, event: EventRow, body: dict[str, Any]) -> None:
         name, change = body["arm"], self._actual_change(body)
-        self._apply_change(event)
+        self._apply_change(event, body)
         if body.get("add"):
             self._add_arm(name)
         column = self.columns[name]

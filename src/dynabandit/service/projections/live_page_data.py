@@ -10,12 +10,11 @@ import numpy as np
 from dynabandit.service.domain.alerts import api_alert
 from dynabandit.service.domain.events import api_event
 from dynabandit.service.domain.shadow import Shadow
-from dynabandit.service.domain.shadow_state import shadow_state
+from dynabandit.service.monitoring_types import ShadowState
 from dynabandit.service.projections.arm_comparison import MAX_COMPARED, probabilities_of_best, uplifts
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.chart_points import Series
 from dynabandit.service.projections.recent_contexts import example_context
-from dynabandit.service.shadow_types import ShadowState
 from dynabandit.stats.intervals import Estimate, agresti_coull, binomial_total
 
 MAX_LINES = 12  # arms with lines of their own; the others are drawn as one area
@@ -111,7 +110,7 @@ def compared_with(control: str | None, data: dict[str, Any], history: BanditHist
 
 def _shadow(shadow: Shadow) -> ShadowState:
     """Return the shadow policy with the arms that both policies chose most."""
-    found = shadow_state(shadow)
+    found = shadow.view()
     most = set(
         heapq.nlargest(MAX_LINES, range(len(found.arms)), key=lambda n: found.arms[n].decided + found.arms[n].chosen)
     )

@@ -9,14 +9,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-import structlog
 
 from dynabandit.service.domain.names import legible
 from dynabandit.service.errors import ReplayMismatchError, StoreError
+from dynabandit.service.logging_setup import log
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.projections.live_page_data import bandit_page_data, compared_with, overview_entry
 from dynabandit.service.service import Service
 from dynabandit.service.stores import BanditRow, Store
+from dynabandit.service.stores.histories import history_statements, saved_history
+from dynabandit.service.stores.unit_table import count_units
 
 MAX_BANDITS = 200  # on the overview page
 BATCH_ROWS = 1_000  # rows per query
@@ -25,8 +27,6 @@ TURN_SECONDS = 0.4  # of reading one log, before the next log is read and the pa
 SAVE_EVERY = 50_000  # events
 MAX_SAVED_ARMS = 1_000
 MAX_UNITS = 100_000  # that are counted
-
-log = structlog.get_logger("dynabandit.service")
 
 
 class PageData(NamedTuple):
@@ -80,7 +80,6 @@ class LogFollower:
         self._thread = threading.Thread(target=self._run, name="dynabandit-log-follower", daemon=True)
         self._wake = threading.Event()
         self._stopping = False
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._open_pages: Counter[Page] = Counter()  # written by the event loop only
         self._page_data: dict[Page, PageData] = {}
         self._version = 0
@@ -93,8 +92,7 @@ class LogFollower:
     # Called in the event loop
 
     def start(self) -> None:
-        """Start the thread; to be called in a running event loop."""
-        self._loop = asyncio.get_running_loop()
+        """Start the thread."""
         self._thread.start()
 
     async def stop(self) -> None:
@@ -218,7 +216,7 @@ class LogFollower:
         """Return how many units of a bandit keep their arm at the time of the latest event, up to a limit."""
         if history.sticky_for is None:
             return None
-        return store.count_units(history.bandit_number, history.time - history.sticky_for, MAX_UNITS)
+        return count_units(store, history.bandit_number, history.time - history.sticky_for, MAX_UNITS)
 
     def _read(self, store: Store, history: BanditHistory, yield_time: bool) -> bool:
         """Read new events for a limited time; return false where some are missing."""
@@ -242,7 +240,7 @@ class LogFollower:
         return new
 
     def _load(self, store: Store, bandit_number: int) -> BanditHistory:
-        saved = store.history(bandit_number)
+        saved = saved_history(store, bandit_number)
         if saved is not None:
             try:
                 history = BanditHistory.from_json(bandit_number, saved, store)
@@ -259,11 +257,10 @@ class LogFollower:
             self._saved_sequence[bandit_number] = history.sequence
             if 0 < len(history.plays) <= MAX_SAVED_ARMS:
                 rows.append((bandit_number, history.sequence, history.to_json()))
-        if self._loop is None or not rows:
+        if not rows:
             return
         try:
-            writing = self._service.write(Store.history_statements(rows))
-            asyncio.run_coroutine_threadsafe(writing, self._loop).result(timeout=5)
+            self._service.write_from_thread(history_statements(rows), timeout=5)
         except Exception as error:
             log.warning("history was not saved", problem=str(error))
 

@@ -26,7 +26,9 @@ class UniformBaseline:
 
     Examples
     --------
-    >>> uniform = UniformBaseline(2)
+    >>> uniform = UniformBaseline()
+    >>> uniform.add_arm(), uniform.add_arm()
+    (None, None)
     >>> for step in range(100):
     ...     uniform.reward(step % 2, float(step % 2))
     >>> estimate, variance = uniform.along(np.array([[50.0, 50.0]]))
@@ -34,7 +36,7 @@ class UniformBaseline:
     50
     """
 
-    def __init__(self, arms: int) -> None:
+    def __init__(self) -> None:
         self.clock = 0.0  # expected plays of an arm that was always available: a sum of 1 / arms
         self.count = 0
         self.total = 0.0
@@ -46,8 +48,6 @@ class UniformBaseline:
         self._ended: dict[str, list[Segment]] = {}  # arm -> segments that were ended by a change
         self._gathered: list[float] = []  # expected plays before `_since`; stores keep this name
         self._since: list[float | None] = []  # the clock when it became available; None while it is not
-        for _ in range(arms):
-            self.add_arm()
 
     def add_arm(self) -> None:
         """Add a new arm."""
@@ -130,7 +130,7 @@ class UniformBaseline:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "UniformBaseline":
         """Return the baseline whose state `to_dict` returned."""
-        uniform = cls(0)
+        uniform = cls()
         for name in vars(uniform):
             setattr(uniform, name, content[name])
         return uniform

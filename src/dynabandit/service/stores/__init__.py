@@ -4,8 +4,8 @@ from pathlib import Path
 
 from dynabandit.extras import import_extra
 from dynabandit.service.stores.base import Store
-from dynabandit.service.stores.key_tables import KeyRow, Statements
-from dynabandit.service.stores.rows import NEW_EVENTS_PAGE, BanditKey, BanditRow, Snapshot
+from dynabandit.service.stores.key_tables import KeyRow
+from dynabandit.service.stores.rows import NEW_EVENTS_PAGE, BanditKey, BanditRow, Snapshot, Statements
 from dynabandit.service.stores.sqlite import SqliteStore
 
 __all__ = [

@@ -1,15 +1,13 @@
 """What all stores have in common: the SQL statements to read and write events, snapshots and keys."""
 
 import contextlib
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dynabandit.service.domain.decision_details import read_details
+from dynabandit.service.domain.decision_ids import DecisionIds
 from dynabandit.service.domain.events import (
-    ARM,
     COLUMNS,
-    CREATE,
     DELETE,
     KINDS,
     LEARN,
@@ -21,9 +19,8 @@ from dynabandit.service.domain.events import (
 )
 from dynabandit.service.domain.names import from_bytes, read_public_id, to_bytes
 from dynabandit.service.errors import NotFoundError, ReplayMismatchError, StoreBusyError, StoreError, WriteConflictError
-from dynabandit.service.stores.key_tables import KeyTables, Statements
-from dynabandit.service.stores.rows import BanditKey, BanditRow, BanditUnit, BeginResult, Snapshot
-from dynabandit.service.stores.unit_table import UnitTable, unit_statements
+from dynabandit.service.stores.rows import BanditKey, BanditRow, BanditUnit, BeginResult, Snapshot, Statements
+from dynabandit.service.stores.unit_table import unit_statements
 
 PAGE = 5_000  # rows that are read at a time, so that memory does not grow with the log
 ALL_COLUMNS = ", ".join(COLUMNS)
@@ -35,12 +32,12 @@ REFERENCES = {  # to a bandit
     "alert_positions": "bandit", "bandits": "number",
 }  # fmt: skip
 
-BODIES_PER_STATEMENT = 500
+VALUES_PER_STATEMENT = 500
 
 Events = Sequence[EventRow]
 
 
-class Store(KeyTables, UnitTable):
+class Store:
     """A store. One thread writes; `reader` gives another thread its own connection.
 
     A commit is durable when `commit` returns; requests are answered after that.
@@ -55,6 +52,7 @@ class Store(KeyTables, UnitTable):
     _errors: tuple[type[Exception], ...]  # what the connection raises
     _constraint_errors: tuple[type[Exception], ...]  # those that mean that another process was first
     _connection: Any = None
+    _decision_ids: DecisionIds | None = None
     in_transaction = False  # a transaction that `begin` started
 
     def prepare(self) -> None:
@@ -109,6 +107,14 @@ class Store(KeyTables, UnitTable):
             if self._is_busy(error):
                 raise StoreBusyError(f"store {self.public_url}: {error}") from error
             raise StoreError(f"store {self.public_url}: {error}") from error
+
+    def rows_in(self, statement: str, values: Sequence[Any], *before: Any) -> list[tuple[Any, ...]]:
+        """Run a statement that ends with ``IN ({})`` for some `values` at a time, and return the rows of all."""
+        found = []
+        for start in range(0, len(values), VALUES_PER_STATEMENT):
+            some = values[start : start + VALUES_PER_STATEMENT]
+            found += self.rows(statement.format(", ".join("?" * len(some))), (*before, *some))
+        return found
 
     def _is_busy(self, error: Exception) -> bool:
         """Whether an error means that another program has locked the store."""
@@ -231,6 +237,13 @@ class Store(KeyTables, UnitTable):
             found += self.rows(f"{columns} AND name = ? AND number > ? ORDER BY number", (1, name, number))
         return [_bandit(values) for values in found]
 
+    def all_bandits(self, deleted: bool = False) -> Iterator[BanditRow]:
+        """Return all bandits, or all deleted bandits, ordered by name and read page by page."""
+        after = ""
+        while page := self.bandits(deleted, after):
+            yield from page
+            after = page[-1].name
+
     def events(self, bandit: int, after: int, limit: int = PAGE, kinds: Sequence[str] = ()) -> list[EventRow]:
         """Return events of a bandit after a sequence number, of all kinds or of some."""
         if kinds and set(kinds) <= set(KINDS["change"]):
@@ -279,14 +292,6 @@ class Store(KeyTables, UnitTable):
                 return
             after = found[-1].sequence
 
-    def arm_names(self, bandit: int) -> list[str]:
-        """Return the name of every arm by its index, retired ones included."""
-        names: list[str] = []
-        for event in self.log(bandit, kinds=(CREATE, ARM)):
-            body = json.loads(event.body or "{}")
-            names += body["arms"] if "arms" in body else [body["arm"]] if body.get("add") else []
-        return names
-
     def settlement_pages(self, bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
         """Return pages of the events of the kinds reward, close and learn between two sequence numbers."""
         while page := self.rows(
@@ -307,6 +312,14 @@ class Store(KeyTables, UnitTable):
         )
         return [HeldDecision._make(values) for values in found]
 
+    def decision_ids(self) -> DecisionIds:
+        """Return what makes and checks the ids of decisions; it is read once, and never changes."""
+        if self._decision_ids is None:
+            [(secret,)] = self.rows("SELECT value FROM signing_secret")
+            unsigned = dict(self.rows("SELECT bandit, last_step FROM unsigned_ids"))
+            self._decision_ids = DecisionIds(bytes(secret), unsigned)
+        return self._decision_ids
+
     def decision(self, bandit: int, step: int) -> LoggedDecision | None:
         """Return a decision with its reward."""
         found = self.rows("SELECT arm, time, body FROM events WHERE bandit = ? AND step = ?", (bandit, step))
@@ -319,14 +332,7 @@ class Store(KeyTables, UnitTable):
 
     def decision_bodies(self, bandit: int, steps: Sequence[int]) -> dict[int, str | None]:
         """Return the bodies of the decisions of some steps."""
-        bodies: dict[int, str | None] = {}
-        for first in range(0, len(steps), BODIES_PER_STATEMENT):
-            some = steps[first : first + BODIES_PER_STATEMENT]
-            places = ", ".join("?" * len(some))
-            bodies.update(
-                self.rows(f"SELECT step, body FROM events WHERE bandit = ? AND step IN ({places})", (bandit, *some))
-            )
-        return bodies
+        return dict(self.rows_in("SELECT step, body FROM events WHERE bandit = ? AND step IN ({})", steps, bandit))
 
     def outcomes(self, bandit: int, first: int, last: int) -> dict[int, tuple[str, float | None, int]]:
         """Return (kind, reward, rewarded arm) of the settled decisions from one step to another, by step."""
@@ -366,24 +372,6 @@ class Store(KeyTables, UnitTable):
             " (SELECT sequence FROM snapshots WHERE bandit = ? ORDER BY sequence DESC LIMIT ?)"
         )
         self.write([(insert, (bandit, *snapshot)), (drop, (bandit, bandit, KEEP_SNAPSHOTS))])
-
-    def history(self, bandit: int) -> str | None:
-        """Return the saved history of a bandit, for the pages."""
-        found = self.rows("SELECT body FROM histories WHERE bandit = ?", (bandit,))
-        return found[0][0] if found else None
-
-    @staticmethod
-    def history_statements(histories: Iterable[tuple[int, int, str]]) -> Statements:
-        """Return the statements that save histories: (bandit, sequence, JSON) each."""
-        keep = (
-            "INSERT INTO histories (bandit, sequence, body) VALUES (?, ?, ?)"
-            " ON CONFLICT (bandit) DO UPDATE SET sequence = excluded.sequence, body = excluded.body"
-        )
-        return [
-            *((keep, row) for row in histories),
-            # At the end: a bandit may have been erased since its history was made
-            ("DELETE FROM histories WHERE bandit NOT IN (SELECT number FROM bandits WHERE deleted = 0)", ()),
-        ]
 
     def latest_time(self) -> float:
         """Return the latest saved time of the service's clock."""

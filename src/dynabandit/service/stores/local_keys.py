@@ -5,18 +5,12 @@ from collections.abc import Iterator, Sequence
 from dynabandit.service.domain.events import DECISION
 from dynabandit.service.stores.base import PAGE, Store
 
-KEYS_AT_ONCE = 500
 ANY_LOCAL_KEY = "%\t%"
 
 
 def steps_of(store: Store, bandit: int, keys: Sequence[str]) -> dict[str, int]:
     """Return the steps of the decisions with some keys, by key."""
-    found: dict[str, int] = {}
-    for start in range(0, len(keys), KEYS_AT_ONCE):
-        some = keys[start : start + KEYS_AT_ONCE]
-        places = ", ".join("?" * len(some))
-        found |= store.rows(f"SELECT key, step FROM events WHERE bandit = ? AND key IN ({places})", (bandit, *some))
-    return found
+    return dict(store.rows_in("SELECT key, step FROM events WHERE bandit = ? AND key IN ({})", keys, bandit))
 
 
 def local_bodies(store: Store, bandit: int, after: int) -> Iterator[str]:

@@ -10,8 +10,7 @@ import psycopg
 from dynabandit.service.domain.events import COLUMNS, EventRow
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores.base import Events, Store
-from dynabandit.service.stores.key_tables import Statements
-from dynabandit.service.stores.rows import NEW_EVENTS_PAGE, BanditKey, BanditUnit, BeginResult
+from dynabandit.service.stores.rows import NEW_EVENTS_PAGE, BanditKey, BanditUnit, BeginResult, Statements
 from dynabandit.service.stores.schema import TABLES, VERSION, check_version, migration
 from dynabandit.service.stores.unit_table import FIND, unit_row
 from dynabandit.validation import listed

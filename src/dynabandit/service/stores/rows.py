@@ -1,11 +1,13 @@
 """What stores return: bandits, snapshots, and what other processes have written."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from dynabandit.service.domain.events import EventRow, UnitRow
 
 NEW_EVENTS_PAGE = 500
 
+Statements = list[tuple[str, Sequence[Any]]]  # each with its values
 BanditKey = tuple[int, str]  # number of a bandit, idempotency key
 BanditUnit = tuple[int, str]  # number of a bandit, hash of a unit
 

@@ -8,13 +8,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-import structlog
-
 from dynabandit.service.domain.events import COLUMNS
 from dynabandit.service.errors import StoreError
+from dynabandit.service.logging_setup import log
 from dynabandit.service.stores.base import Events, Store
-from dynabandit.service.stores.key_tables import Statements
-from dynabandit.service.stores.rows import BanditKey, BanditUnit, BeginResult
+from dynabandit.service.stores.rows import BanditKey, BanditUnit, BeginResult, Statements
 from dynabandit.service.stores.schema import VERSION, check_version, migration
 from dynabandit.validation import listed
 
@@ -26,8 +24,6 @@ except ImportError:  # not on Windows; there only the primary key of the events 
 BUSY_SECONDS = 2.0
 ROWS_PER_STATEMENT = 500  # with eleven columns each, well under the limit of parameters
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
-
-log = structlog.get_logger("dynabandit.service")
 
 
 def connect(path: str) -> Any:

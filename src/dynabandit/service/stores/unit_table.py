@@ -2,15 +2,16 @@
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynabandit.service.domain.events import UnitRow
-from dynabandit.service.stores.key_tables import Statements
-from dynabandit.service.stores.rows import BanditUnit
+from dynabandit.service.stores.rows import BanditUnit, Statements
+
+if TYPE_CHECKING:  # whose commits write this table
+    from dynabandit.service.stores.base import Store
 
 FIND = "SELECT step, arm, time, propensity, holdout FROM units WHERE bandit = ? AND unit = ?"
 FIND_SOME = "SELECT unit, step, arm, time, propensity, holdout FROM units WHERE bandit = ? AND unit IN ({})"
-UNITS_AT_ONCE = 500
 SAVE = (
     "INSERT INTO units (bandit, unit, step, arm, time, propensity, holdout) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT"
     " (bandit, unit) DO UPDATE SET step = excluded.step, arm = excluded.arm, time = excluded.time,"
@@ -23,36 +24,25 @@ REMOVE = (
 )
 
 
-class UnitTable:
-    """The part of a `Store` that reads and cleans this table; a commit writes it."""
+def find_units(store: "Store", asked: Collection[BanditUnit]) -> dict[BanditUnit, UnitRow]:
+    """Return the latest decision for each of some units that has one."""
+    found: dict[BanditUnit, UnitRow] = {}
+    for bandit in {bandit for bandit, _ in asked}:
+        units = [unit for number, unit in asked if number == bandit]
+        rows = store.rows_in(FIND_SOME, units, bandit)
+        found |= {(bandit, unit): unit_row(values) for unit, *values in rows}
+    return found
 
-    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows."""
-        raise NotImplementedError
 
-    def write(self, statements: Statements) -> None:
-        """Run statements in one transaction."""
-        raise NotImplementedError
+def count_units(store: "Store", bandit: int, since: float, limit: int) -> int:
+    """Return for how many units, at most `limit`, the latest decision was made at or after a time."""
+    [(count,)] = store.rows(COUNT, (bandit, since, limit))
+    return int(count)
 
-    def units(self, asked: Collection[BanditUnit]) -> dict[BanditUnit, UnitRow]:
-        """Return the latest decision for each of some units that has one."""
-        found: dict[BanditUnit, UnitRow] = {}
-        for bandit in {bandit for bandit, _ in asked}:
-            units = [unit for number, unit in asked if number == bandit]
-            for start in range(0, len(units), UNITS_AT_ONCE):
-                some = units[start : start + UNITS_AT_ONCE]
-                rows = self.rows(FIND_SOME.format(", ".join("?" * len(some))), (bandit, *some))
-                found |= {(bandit, unit): unit_row(values) for unit, *values in rows}
-        return found
 
-    def count_units(self, bandit: int, since: float, limit: int) -> int:
-        """Return for how many units, at most `limit`, the latest decision was made at or after a time."""
-        [(count,)] = self.rows(COUNT, (bandit, since, limit))
-        return int(count)
-
-    def remove_units(self, bandit: int, before: float, limit: int) -> None:
-        """Remove units, at most `limit`, whose latest decision was made before a time."""
-        self.write([(REMOVE, (bandit, bandit, before, limit))])
+def remove_units(store: "Store", bandit: int, before: float, limit: int) -> None:
+    """Remove units, at most `limit`, whose latest decision was made before a time."""
+    store.write([(REMOVE, (bandit, bandit, before, limit))])
 
 
 def unit_hash(unit: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
-import structlog
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -15,17 +14,17 @@ from starlette.types import Send
 
 from dynabandit import playground
 from dynabandit.playground import form_fields, tour
-from dynabandit.service.errors import InvalidValueError
+from dynabandit.service.errors import InvalidValueError, OverloadedError
 from dynabandit.service.http.request_bodies import decode_body
 from dynabandit.service.http.requests import authorise, read_body
 from dynabandit.service.http.responses import encode, json_response, problem_response
 from dynabandit.service.http.status_codes import ApiError
+from dynabandit.service.logging_setup import log
 from dynabandit.service.service import Service
-from dynabandit.service.web.playground_workers import Process, TooManyRunsError, WorkerPool
+from dynabandit.service.web.playground_workers import Process, WorkerPool
 from dynabandit.service.web.rendering import page, render
 
 LARGEST_BODY = 1 << 14
-log = structlog.get_logger("dynabandit.service")
 
 
 class RunRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,7 +80,7 @@ class RunStream(StreamingResponse):
             async with self.workers.worker() as process:
                 self.body_iterator = self._events(process)
                 await super().stream_response(send)
-        except TooManyRunsError:
+        except OverloadedError:
             text = f"{self.workers.limit} runs are in progress already; try again when one has ended"
             refused = problem_response(429, text, **{"Retry-After": "2"})
             await send({"type": "http.response.start", "status": 429, "headers": refused.raw_headers})

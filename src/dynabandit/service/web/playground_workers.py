@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import anyio
 
 from dynabandit.policies import used_plugins
+from dynabandit.service.thread_pool import ConcurrencyLimit
 
 CLOSING_SECONDS = 0.2  # between two checks whether the service is being stopped
 SPARE_SECONDS = 300.0  # after which an unused spare process is ended
@@ -16,10 +17,6 @@ LONGEST_LINE = 1 << 24
 COMMAND = (sys.executable, "-P", "-m", "dynabandit.playground")
 
 Process = asyncio.subprocess.Process
-
-
-class TooManyRunsError(Exception):
-    """The largest number of simultaneous runs is reached."""
 
 
 class WorkerPool:
@@ -35,7 +32,7 @@ class WorkerPool:
         self.time_limit = time_limit
         self.closing = threading.Event() if closing is None else closing
         self.running: set[Process] = set()
-        self._entered = 0
+        self._runs = ConcurrencyLimit(limit)
         self._spare: Process | None = None
         self._starting: asyncio.Task[None] | None = None
         self._expiry: asyncio.TimerHandle | None = None
@@ -43,21 +40,18 @@ class WorkerPool:
 
     @contextlib.asynccontextmanager
     async def worker(self) -> AsyncIterator[Process]:
-        """Provide a process, and kill it on exit."""
-        if self._entered >= self.limit:
-            raise TooManyRunsError
-        self._entered += 1
+        """Provide a process, and kill it on exit; raise `OverloadedError` if too many are in use."""
         process = None
         closing_check = None
         try:
-            with anyio.CancelScope(shield=True):  # a process that is being started must be known, to be ended
-                process = await self._take()
-            assert process is not None
-            closing_check = asyncio.create_task(self._kill_on_closing(process))
-            self.running.add(process)
-            yield process
+            with self._runs.reserve():
+                with anyio.CancelScope(shield=True):  # a process that is being started must be known, to be ended
+                    process = await self._take()
+                assert process is not None
+                closing_check = asyncio.create_task(self._kill_on_closing(process))
+                self.running.add(process)
+                yield process
         finally:
-            self._entered -= 1
             if process is not None and closing_check is not None:
                 closing_check.cancel()
                 self.running.discard(process)
