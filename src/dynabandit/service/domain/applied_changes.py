@@ -17,8 +17,9 @@ def apply_change(
 ) -> tuple[Bandit, Shadow | None]:
     """Return the library's bandit and the shadow after a change, changed in place where that is possible.
 
-    `body` is that of the event. New events use this function, except for those that create a bandit and those of a policy
-    or shadow that has learned the rewards of the log before. Replays, and the history behind the pages, use it for all.
+    `body` is that of the event. New events use this function, except for those that create a bandit and those of a
+    policy or shadow that has learned the rewards of the log before. Replays, and the history behind the pages, use it
+    for all.
     """
     if event.kind == CREATE:
         return new_bandit(body), None
