@@ -9,7 +9,7 @@ from dynabandit.bandit import serialization
 from dynabandit.bandit.arm_tree import ArmTree, restored_cells
 from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
-from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, live_policy
+from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_state_size, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
@@ -77,7 +77,7 @@ class SavedState(NamedTuple):
 def started(policy: Policy, arms: ArmColumns, context: Context | None) -> PolicyState:
     """Return the state of a policy without any reward, or raise an error if it cannot decide for this bandit."""
     check_context(policy, context)
-    check_size(policy, len(arms), context)
+    check_state_size(policy, len(arms), context)
     return new_state(policy, len(arms), policy.params(arms.count_open()), context)
 
 

@@ -24,9 +24,9 @@ def apply_change(
         return new_bandit(body), None
     assert bandit is not None
     if event.kind == ARM:
-        change_arm(bandit, body)
+        apply_arm_change(bandit, body)
         if shadow is not None:
-            change_arm(shadow.bandit, body)
+            apply_arm_change(shadow.bandit, body)
     elif event.kind == POLICY and "promoted" in body:
         return promote(bandit, shadow, body["kept"])
     elif event.kind == POLICY and "continues" not in body:
@@ -78,7 +78,7 @@ def new_bandit(body: dict[str, Any]) -> Bandit:
     return bandit
 
 
-def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:
+def apply_arm_change(bandit: Bandit, body: dict[str, Any]) -> None:
     """Change an arm as the body of an event says."""
     name = body["arm"]
     if body.get("add"):
