@@ -139,7 +139,8 @@ def to_json(saved: SavedState) -> str:
 
 def from_json(text: str, policy: Policy | None) -> SavedState:
     """Return what `to_json` wrote; `policy` is needed if it is not in the registry."""
-    serialization.check_given(policy)
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
     content = serialization.read(text)
     try:
         return _restored(content, live_policy(serialization.policy_of(content, policy)))

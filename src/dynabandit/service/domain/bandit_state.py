@@ -58,12 +58,6 @@ RULES_WITH_PENDING_PLAYS = 2
 HASH_PREFIX = f"{RULES}:"
 
 
-def rules_of(body: dict[str, Any]) -> int:
-    """Return the rules by which decisions are made after the event with this body."""
-    rules: int = body.get("rules", 1)
-    return rules
-
-
 class LoggedState:
     """The state of a bandit after event `sequence` of its log.
 
@@ -236,7 +230,7 @@ class LoggedState:
     def _note_change(self, event: EventRow, body: dict[str, Any]) -> None:
         """Apply a change to all but the policies."""
         if event.kind in (CREATE, POLICY):
-            self.rules = rules_of(body)
+            self.rules = body.get("rules", 1)
         if event.kind == CREATE:
             self.settings = Settings.of_new_bandit(body)
             self.learner = Learner.of_new_bandit(body)
