@@ -16,7 +16,7 @@ from dynabandit.service import api_types, field_types, monitoring_types
 from dynabandit.service.domain.applied_changes import apply_arm_change, new_bandit
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import ARM, DELETE, GUARDRAILS, POLICY, SHADOW
-from dynabandit.service.domain.guardrails import MAX_TESTS, read_guardrails
+from dynabandit.service.domain.guardrails import MAX_TESTS
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
@@ -184,14 +184,14 @@ def _append_arm_event(work: UnitOfWork, state: LoggedState, body: dict[str, Any]
 
 def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuardrails) -> tuple[int, bool]:
     """Replace the guardrails, whose tests start again; return the sequence number and whether anything changed."""
-    state, given = work.named(name), msgspec.to_builtins(asked.guardrails)
+    state = work.named(name)
     try:
         check_guardrails(asked.guardrails, len(state.bandit.names))
     except ValueError as error:
         raise InvalidValueError(str(error)) from None
-    if read_guardrails(given) == state.monitoring.guardrails.rules:
+    if asked.guardrails == state.monitoring.guardrails.rules:
         return state.sequence, False
-    work.append(state, GUARDRAILS, {"guardrails": given})
+    work.append(state, GUARDRAILS, msgspec.to_builtins(asked))
     return state.sequence, True
 
 
