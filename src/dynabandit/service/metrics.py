@@ -22,7 +22,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # the start of each 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
-class Metrics:
+class ServiceMetrics:
     """What a service counts."""
 
     def __init__(self, contacts: DeciderContacts | None = None) -> None:

@@ -31,8 +31,8 @@ from dynabandit.service.domain.holdout_or_policy import columns_of_decision, fir
 from dynabandit.service.domain.learning import (
     AT_ONCE,
     SETTLED,
+    EventLog,
     Learner,
-    Log,
     SettlingAge,
     bodies_of,
     chosen_column,
@@ -65,7 +65,7 @@ class LoggedState:
     up to step `settled_to` has its reward or was closed.
     """
 
-    def __init__(self, bandit_number: int, log: Log) -> None:
+    def __init__(self, bandit_number: int, log: EventLog) -> None:
         self.bandit_number = bandit_number
         self.sequence = 0
         self.time = 0.0
@@ -376,7 +376,7 @@ class LoggedState:
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, bandit_number: int, text: str, log: Log) -> "LoggedState":
+    def from_json(cls, bandit_number: int, text: str, log: EventLog) -> "LoggedState":
         """Return the state that `to_json` wrote."""
         content = json.loads(text)
         if content.get("format") != SNAPSHOT_FORMAT:

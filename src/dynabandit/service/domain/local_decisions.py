@@ -41,7 +41,7 @@ def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> S
     for local, one in zip(given, batch.rewards, strict=True):
         found = (state.bandit_number, steps[local]) if local in steps else None
         try:  # a reward that is not valid since the policy was changed must not keep others from being stored
-            errors += rewards.reward_many(work, [rewards.GivenReward(found, one.reward)], None)
+            errors += rewards.reward_many(work, [rewards.RewardOfDecision(found, one.reward)], None)
         except InvalidValueError as error:
             errors.append(error)
     progress = state.deciders.get(batch.decider)

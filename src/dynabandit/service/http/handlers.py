@@ -15,7 +15,7 @@ from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.preview import preview
-from dynabandit.service.domain.rewards import GivenReward
+from dynabandit.service.domain.rewards import RewardOfDecision
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import InvalidValueError, NotFoundError, ReplayMismatchError
 from dynabandit.service.http.requests import (
@@ -114,7 +114,7 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
     ids, namespace = await service.decision_ids(), namespace_of(request)
     name = bandit_name(request) if "name" in request.path_params else None
     given = [
-        GivenReward(ids.read(one.decision), one.reward, None if one.arm is None else checked_name(one.arm, "arm"))
+        RewardOfDecision(ids.read(one.decision), one.reward, None if one.arm is None else checked_name(one.arm, "arm"))
         for one in body.rewards
     ]
     bandit_numbers = {one.decision[0] for one in given if one.decision is not None}

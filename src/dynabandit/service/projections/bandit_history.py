@@ -27,11 +27,11 @@ from dynabandit.service.domain.events import (
     SHADOW,
     EventRow,
 )
-from dynabandit.service.domain.learning import Learner, Log, bodies_of, teach
+from dynabandit.service.domain.learning import EventLog, Learner, bodies_of, teach
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.domain.shadow import Shadow
-from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
+from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, ChartSeries
 from dynabandit.service.projections.recent_contexts import RecentContexts
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.service.stores import Store
@@ -65,7 +65,7 @@ class Intervention(NamedTuple):
 class BanditHistory:
     """The history of one bandit, up to event `sequence` of its log."""
 
-    def __init__(self, bandit_number: int, log: Log) -> None:
+    def __init__(self, bandit_number: int, log: EventLog) -> None:
         self.bandit_number = bandit_number
         self.sequence = 0
         self.name = ""
@@ -291,7 +291,7 @@ class BanditHistory:
         self._point_forgetting = [1.0] * self.tracked
 
     def _current_point(self) -> tuple[list[float], np.ndarray]:
-        """Return the numbers of the point that ends here, in the order of `Series`."""
+        """Return the numbers of the point that ends here, in the order of `ChartSeries`."""
         uniform = self.uniform
         untracked = uniform.rest(self.tracked)
         lift = self.monitoring.lift
@@ -310,7 +310,7 @@ class BanditHistory:
         """How many decisions the chart points cover: all, unless old ones were removed by a compaction."""
         return len(self.points.whole) * self.points.width + self._point_steps
 
-    def series(self) -> Series:
+    def series(self) -> ChartSeries:
         """Return all chart points, the incomplete last one included."""
         return self.points.series(*self._current_point()) if self.steps else self.points.empty_series()
 
@@ -338,7 +338,7 @@ class BanditHistory:
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, bandit_number: int, text: str, log: Log) -> "BanditHistory":
+    def from_json(cls, bandit_number: int, text: str, log: EventLog) -> "BanditHistory":
         """Return the history that `to_json` wrote."""
         content = json.loads(text)
         if content["format"] != FORMAT:
