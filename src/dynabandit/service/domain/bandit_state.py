@@ -334,9 +334,9 @@ class LoggedState:
         """Return a hash of the state and of how far the log was read."""
         held = [] if self.learner.rule == AT_ONCE else [self.learner.rule, self.learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
-        rest += self.monitoring.to_list()
+        rest += self.monitoring.to_plain()
         if self.deciders:
-            rest.append(self.deciders.to_json())
+            rest.append(self.deciders.to_plain())
         if self.deferred:
             rest.append({"deferred": sorted(self.deferred)})
         if self.shadow is not None:
@@ -365,14 +365,14 @@ class LoggedState:
             "learner": vars(self.learner),
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
-            "monitoring": self.monitoring.to_list(),
+            "monitoring": self.monitoring.to_plain(),
         }
         if self.deciders:
-            content["deciders"] = self.deciders.to_json()
+            content["deciders"] = self.deciders.to_plain()
         if self.deferred:
             content["deferred"] = sorted(self.deferred)
         if self.shadow is not None:
-            content["shadow"] = self.shadow.to_json()
+            content["shadow"] = self.shadow.to_plain()
         return json.dumps(content)
 
     @classmethod
@@ -387,9 +387,9 @@ class LoggedState:
         state.settings = Settings.of_new_bandit(content["settings"])
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
-        state.deciders = Deciders.from_json(content.get("deciders", []))
+        state.deciders = Deciders.from_plain(content.get("deciders", []))
         state.deferred = set(content.get("deferred", ()))
         state._bandit = Bandit.from_json(content["bandit"])
-        state.monitoring = Monitoring.from_list(content.get("monitoring", []))
-        state.shadow = Shadow.from_json(content["shadow"]) if "shadow" in content else None
+        state.monitoring = Monitoring.from_plain(content.get("monitoring", []))
+        state.shadow = Shadow.from_plain(content["shadow"]) if "shadow" in content else None
         return state

@@ -92,15 +92,15 @@ class Guardrails:
         other.violations, other.due = self.violations.copy(), self.due.copy()
         return other
 
-    def to_list(self) -> list[Any]:
-        """Return everything as plain values, which `from_list` reads."""
+    def to_plain(self) -> list[Any]:
+        """Return everything as plain values, which `from_plain` reads."""
         tests = {metric: sorted(tests.items()) for metric, tests in self.tests.items()}
         rules = {metric: list(msgspec.structs.astuple(rule)) for metric, rule in self.rules.items()}
         return [rules, self.arms, tests, sorted(self.violations)]
 
     @classmethod
-    def from_list(cls, content: list[Any]) -> "Guardrails":
-        """Return what `to_list` was called on."""
+    def from_plain(cls, content: list[Any]) -> "Guardrails":
+        """Return what `to_plain` was called on."""
         rules, arms, tests, violations = content
         guardrails = cls({metric: Guardrail(*rule) for metric, rule in rules.items()}, arms)
         guardrails.tests = {metric: dict(found) for metric, found in tests.items()}

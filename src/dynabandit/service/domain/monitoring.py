@@ -58,18 +58,18 @@ class Monitoring:
         other.guardrails = self.guardrails.copy()
         return other
 
-    def to_list(self) -> list[Any]:
-        """Return everything as plain values, which `from_list` reads; nothing if nothing is monitored."""
-        lift = None if self.lift is None else self.lift.to_list()
-        guardrails = self.guardrails.to_list() if self.guardrails.rules else None
+    def to_plain(self) -> list[Any]:
+        """Return everything as plain values, which `from_plain` reads; nothing if nothing is monitored."""
+        lift = None if self.lift is None else self.lift.to_plain()
+        guardrails = self.guardrails.to_plain() if self.guardrails.rules else None
         return [] if lift is None and guardrails is None else [lift, guardrails]
 
     @classmethod
-    def from_list(cls, content: list[Any]) -> "Monitoring":
-        """Return what `to_list` was called on."""
+    def from_plain(cls, content: list[Any]) -> "Monitoring":
+        """Return what `to_plain` was called on."""
         monitoring = cls()
         if content:
             lift, guardrails = content
-            monitoring.lift = None if lift is None else HoldoutLift.from_list(lift)
-            monitoring.guardrails = Guardrails({}, 1) if guardrails is None else Guardrails.from_list(guardrails)
+            monitoring.lift = None if lift is None else HoldoutLift.from_plain(lift)
+            monitoring.guardrails = Guardrails({}, 1) if guardrails is None else Guardrails.from_plain(guardrails)
         return monitoring

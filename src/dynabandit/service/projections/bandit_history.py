@@ -326,14 +326,14 @@ class BanditHistory:
             "retired": list(self.retired),
             "latest_events": [list(event) for event in self.latest_events],
             "alerts": [list(event) for event in self.alerts],
-            "monitoring": self.monitoring.to_list(),
-            "points": self.points.to_json(),
-            "uniform": self.uniform.to_dict(),
+            "monitoring": self.monitoring.to_plain(),
+            "points": self.points.to_plain(),
+            "uniform": self.uniform.to_plain(),
             "detectors": [detector.to_list() for detector in self._detectors],
-            "contexts": self.contexts.to_json(),
+            "contexts": self.contexts.to_plain(),
             "learner": vars(self.learner),
             "bandit": self.bandit.to_json(),
-            "shadow": None if self.shadow is None else self.shadow.to_json(),
+            "shadow": None if self.shadow is None else self.shadow.to_plain(),
         }
         return json.dumps(content)
 
@@ -351,14 +351,14 @@ class BanditHistory:
         history.retired.extend(content["retired"])
         history.latest_events.extend(EventRow(*event) for event in content["latest_events"])
         history.alerts.extend(EventRow(*event) for event in content["alerts"])
-        history.monitoring = Monitoring.from_list(content["monitoring"])
-        history.points = ChartPoints.from_json(content["points"])
-        history.uniform = UniformBaseline.from_dict(content["uniform"])
+        history.monitoring = Monitoring.from_plain(content["monitoring"])
+        history.points = ChartPoints.from_plain(content["points"])
+        history.uniform = UniformBaseline.from_plain(content["uniform"])
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
-        history.contexts = RecentContexts.from_json(content["contexts"])
+        history.contexts = RecentContexts.from_plain(content["contexts"])
         vars(history.learner).update(content["learner"])
         history._bandit = Bandit.from_json(content["bandit"])
-        history.shadow = None if content["shadow"] is None else Shadow.from_json(content["shadow"])
+        history.shadow = None if content["shadow"] is None else Shadow.from_plain(content["shadow"])
         return history
 
 

@@ -78,15 +78,15 @@ class ChartPoints:
         arms = self.per_arm.shape[2]
         return ChartSeries(*np.zeros((WHOLE, 0)), *np.zeros((len(ARM_FIELDS), 0, arms)))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the points as plain values, which `from_json` reads."""
+    def to_plain(self) -> dict[str, Any]:
+        """Return the points as plain values, which `from_plain` reads."""
         per_arm = [[[None if math.isnan(x) else x for x in row] for row in one] for one in self.per_arm.tolist()]
         whole = [[None if math.isnan(x) else x for x in one] for one in self.whole]
         return {"width": self.width, "whole": whole, "per_arm": per_arm, "arms": self.per_arm.shape[2]}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "ChartPoints":
-        """Return the points that `to_json` wrote."""
+    def from_plain(cls, content: dict[str, Any]) -> "ChartPoints":
+        """Return the points that `to_plain` wrote."""
         points = cls()
         points.width = content["width"]
         points.whole = [[math.nan if x is None else x for x in one] for one in content["whole"]]
