@@ -240,7 +240,7 @@ def test_the_service_refuses_a_window_of_any_length() -> None:
         match=r"^window must be smaller: policy 'm-ucb' with 2 arms, changes=1, horizon=9, window=10000000 would keep "
         r"20000012 numbers, but at most 4000000 are possible$",
     ):
-        warm_start.check_size("m-ucb", {"changes": 1, "horizon": 9, "window": 10**7}, arms=2)
+        warm_start.check_policy_size("m-ucb", {"changes": 1, "horizon": 9, "window": 10**7}, arms=2)
 
 
 def test_given_all_that_would_follow_from_them_neither_changes_nor_horizon_are_needed() -> None:

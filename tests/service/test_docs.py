@@ -17,7 +17,7 @@ from dynabandit.service.domain import decision_details, decisions, names, open_d
 from dynabandit.service.http import connections, limits, server
 from dynabandit.service.http.routes import ENDPOINTS
 from dynabandit.service.keys import ROLES
-from dynabandit.service.metrics import Metrics
+from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from service.harness import running, talking
@@ -42,7 +42,7 @@ def test_the_page_names_every_command_option_role_and_metric() -> None:
         assert f"`{option.opts[0]}`" in PAGE
     for role in ROLES:
         assert f"`{role}`" in PAGE
-    for family in Metrics().registry.collect():
+    for family in ServiceMetrics().registry.collect():
         suffix = "_total" if family.type == "counter" else ""
         assert f"`{family.name}{suffix}`" in PAGE
 

@@ -20,7 +20,7 @@ from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.deciders import DeciderProgress, Deciders
 from dynabandit.service.local_types import LocalBatch, LocalDecision
-from dynabandit.service.metrics import Metrics
+from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import Verification, verify
 from service.harness import ARMS, ManualClock, Running, assert_replay_agrees, copied_store, running, wait_for
@@ -641,9 +641,9 @@ def test_contacts_are_counted_for_ten_minutes() -> None:
     contacts.note(2, "other", "third", 1, 0)
     listed = contacts.listed(1, stored)
     assert listed == [DeciderState("second", 0, 8, 0.0, 10), DeciderState("first", 5, 9, 400.0, 30)]
-    page = Metrics(contacts).page().decode()
+    page = ServiceMetrics(contacts).page().decode()
     for name, value in (("deciders", 2), ("decider_silence_seconds", 400), ("decider_waiting", 40)):
         assert f'dynabandit_{name}{{bandit="b"}} {value}.0' in page
-    assert 'bandit="other"' not in Metrics(contacts).page("b").decode()
+    assert 'bandit="other"' not in ServiceMetrics(contacts).page("b").decode()
     now[0] = 601.0
     assert contacts.listed(1, stored) == [DeciderState("second", 0, 8, 201.0, 10), DeciderState("first", 5, 9)]

@@ -18,7 +18,7 @@ from dynabandit.service.domain.changes import set_shadow
 from dynabandit.service.domain.local_bandit import LocalBandit
 from dynabandit.service.domain.local_decisions import store_batch
 from dynabandit.service.domain.names import public_id
-from dynabandit.service.http import handlers, responses
+from dynabandit.service.http import responses
 from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward
 from dynabandit.service.stores import Snapshot, open_store
 from service.domain.shop import Shop
@@ -28,8 +28,7 @@ from trees_of_few_arms import trees_from
 
 @pytest.fixture
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "MANY_ARMS", 2)
-    monkeypatch.setattr(handlers, "MANY_ARMS", 2)
+    monkeypatch.setattr(snapshots, "LARGE_STATE_ARMS", 2)
     monkeypatch.setattr(serialization, "MANY_COLUMNS", 2)
     monkeypatch.setattr(loading, "LARGE_SNAPSHOT", 0)
     monkeypatch.setattr(loading, "LARGE_TREE", 2)

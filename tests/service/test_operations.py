@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from dynabandit.cli.commands import app
 from dynabandit.client import Client
-from dynabandit.service.metrics import Metrics
+from dynabandit.service.metrics import ServiceMetrics
 from service.harness import ARMS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -188,7 +188,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 
 def test_the_alerts_use_metrics_that_exist() -> None:
     names = {"up"}
-    for family in Metrics().registry.collect():
+    for family in ServiceMetrics().registry.collect():
         suffixes = {"counter": ["_total"], "histogram": ["_sum", "_count", "_bucket"]}.get(family.type, [""])
         names |= {family.name + suffix for suffix in suffixes}
     scrape, rules = (yaml.safe_load(block) for block in blocks("yaml"))

@@ -12,7 +12,7 @@ from dynabandit.bandit import saved_state
 from dynabandit.bandit.arm_tree import ArmTree
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
 from dynabandit.bandit.contexts import make_contexts
-from dynabandit.bandit.live_policies import accepted_rewards, check_size, law_after_change, live_policy
+from dynabandit.bandit.live_policies import accepted_rewards, check_state_size, law_after_change, live_policy
 from dynabandit.bandit.ranking import Ranking
 from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.saved_state import SavedState, copy_of
@@ -308,7 +308,7 @@ class Bandit(Ranking, RewardLearning):
         contexts = None if self._contexts is None else self._contexts.with_arm(name, features)
         if contexts is None and features is not None:
             raise TypeError(f"features must be None: the bandit was made without arm_features=..., got {features!r}")
-        check_size(self._policy, len(self._arms) + 1, None if contexts is None else contexts.shape)
+        check_state_size(self._policy, len(self._arms) + 1, None if contexts is None else contexts.shape)
         self._arms.add(name, self._step)
         self._contexts = contexts
         if self._limits is not None:

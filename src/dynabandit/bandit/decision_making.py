@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.bandit.arm_tree import MOST_EXCLUDED, ArmTree, TreeInput
 from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
-from dynabandit.bandit.live_policies import check_size
+from dynabandit.bandit.live_policies import check_state_size
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, SHARE, stream, uniform
@@ -145,7 +145,7 @@ class DecisionMaking:
         encoder = contexts.encoder
         contexts.encoder = encoder.fixed(context)
         try:
-            check_size(self._policy, len(self._arms), contexts.shape)
+            check_state_size(self._policy, len(self._arms), contexts.shape)
             if self._models is not None:
                 self._models = self._policy.initial_models(len(self._arms), contexts.shape)
         except ValueError:

@@ -7,7 +7,7 @@ from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.policies import Policy, check_fit
 from dynabandit.validation import RewardDomain
 
-__all__ = ["accepted_rewards", "check_context", "check_size", "law_after_change", "live_policy", "models_size"]
+__all__ = ["accepted_rewards", "check_context", "check_state_size", "law_after_change", "live_policy", "models_size"]
 
 LARGEST_DIMENSION = 1024  # a model keeps about its square
 LARGEST_STATE = 10**8  # numbers, 0.8 GB: a larger state is of no use as JSON
@@ -60,7 +60,7 @@ def _models_shape(policy: Policy, context: Context) -> tuple[int, int, int]:
     return int(rows), int(rows_of_two - rows), int(size)
 
 
-def check_size(policy: Policy, arms: int, context: Context | None = None) -> None:
+def check_state_size(policy: Policy, arms: int, context: Context | None = None) -> None:
     """Raise an error if the state of the policy would be too large."""
     if context is not None and context.dimension > LARGEST_DIMENSION:
         raise ValueError(

@@ -9,7 +9,7 @@ from dynabandit.bandit import serialization
 from dynabandit.bandit.arm_tree import ArmTree, restored_cells
 from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
-from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_size, live_policy
+from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_state_size, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
@@ -77,7 +77,7 @@ class SavedState(NamedTuple):
 def started(policy: Policy, arms: ArmColumns, context: Context | None) -> PolicyState:
     """Return the state of a policy without any reward, or raise an error if it cannot decide for this bandit."""
     check_context(policy, context)
-    check_size(policy, len(arms), context)
+    check_state_size(policy, len(arms), context)
     return new_state(policy, len(arms), policy.params(arms.count_open()), context)
 
 
@@ -139,7 +139,8 @@ def to_json(saved: SavedState) -> str:
 
 def from_json(text: str, policy: Policy | None) -> SavedState:
     """Return what `to_json` wrote; `policy` is needed if it is not in the registry."""
-    serialization.check_given(policy)
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
     content = serialization.read(text)
     try:
         return _restored(content, live_policy(serialization.policy_of(content, policy)))

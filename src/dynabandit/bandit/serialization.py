@@ -145,12 +145,6 @@ def read(text: str) -> dict[str, Any]:
     return content
 
 
-def check_given(policy: Any) -> None:
-    """Raise an error unless `policy` is a policy object or None."""
-    if policy is not None and not isinstance(policy, Policy):
-        raise TypeError(f"policy must be a policy object, and only where it is not in the registry, got {policy!r}")
-
-
 def policy_of(content: dict[str, Any], given: Policy | None) -> Policy:
     """Return the policy of a saved bandit; one that is not in the registry has to be given."""
     if given is None:

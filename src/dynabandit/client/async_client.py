@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -165,9 +164,7 @@ class AsyncClient(BaseClient):
         arm
             The arm of the ranking that was taken; by default the first.
         """
-        path = f"/v1/decisions/{quote(decision, safe='')}/reward"
-        if name is not None:
-            path = bandit_path(name, "decisions", decision, "reward")
+        path = self._decision_path(name, decision, "reward")
         return await self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward), arm)))
 
     async def reward_many(
@@ -199,9 +196,7 @@ class AsyncClient(BaseClient):
         metrics
             The values of metrics that the bandit has guardrails for, by name.
         """
-        path = f"/v1/decisions/{quote(decision, safe='')}/metrics"
-        if name is not None:
-            path = bandit_path(name, "decisions", decision, "metrics")
+        path = self._decision_path(name, decision, "metrics")
         body = monitoring_types.Metrics({metric: float(value) for metric, value in metrics.items()})
         return await self._send(Call("PUT", path, monitoring_types.CountedMetrics, body))
 

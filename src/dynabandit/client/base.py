@@ -111,6 +111,13 @@ class BaseClient:
         raise ServiceError(answer.status_code, f"{problem}{tries}")
 
     @staticmethod
+    def _decision_path(name: str | None, decision: str, last: str) -> str:
+        """Return the path of something below a decision; the name of the bandit may be left out."""
+        if name is None:
+            return f"/v1/decisions/{quote(decision, safe='')}/{last}"
+        return bandit_path(name, "decisions", decision, last)
+
+    @staticmethod
     def _pause(attempt: int) -> float:
         return min(MAX_PAUSE, FIRST_PAUSE * 2**attempt) * random.uniform(1.0, 2.0)
 

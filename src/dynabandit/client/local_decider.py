@@ -23,7 +23,7 @@ from dynabandit.client.sync_client import Client
 from dynabandit.service import field_types
 from dynabandit.service.api_types import Decision
 from dynabandit.service.domain.bandit_state import RULES
-from dynabandit.service.domain.decision_details import check_size
+from dynabandit.service.domain.decision_details import check_context_size
 from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.local_bandit import LocalBandit, local_id
 from dynabandit.service.domain.names import clean_name, read_public_id
@@ -367,7 +367,7 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
 def checked_context(context: Mapping[str, Any]) -> dict[str, Any]:
     """Return a context as the service takes it, or raise an error."""
     found: dict[str, Any] = checked("context", plain(context), field_types.Context)
-    check_size(found)
+    check_context_size(found)
     return found
 
 

@@ -26,7 +26,7 @@ SUFFIX, REFUSED = ".batches", ".refused"
 MAX_CONTENT = 900_000  # bytes; the service takes requests of 1 MiB
 
 
-class StoredBatch(NamedTuple):
+class BatchRecord(NamedTuple):
     """Where a batch is in the file, and how many decisions and rewards it has."""
 
     place: int
@@ -44,7 +44,7 @@ class LocalLog:
         self.path = path
         self._file = descriptor
         self._lock = threading.Lock()
-        self._batches: deque[StoredBatch] = deque()  # that are not acknowledged
+        self._batches: deque[BatchRecord] = deque()  # that are not acknowledged
         self.waiting = 0  # decisions and rewards that are not acknowledged
         self._size = 0
         for content in self._read_all():
@@ -88,7 +88,7 @@ class LocalLog:
                 yield content
 
     def _note(self, content: bytes, size: int) -> None:
-        self._batches.append(StoredBatch(self._size + HEADER.size, len(content), size))
+        self._batches.append(BatchRecord(self._size + HEADER.size, len(content), size))
         self._size += HEADER.size + len(content)
         self.waiting += size
 

@@ -4,7 +4,6 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -163,9 +162,7 @@ class Client(BaseClient):
         arm
             The arm of the ranking that was taken; by default the first.
         """
-        path = f"/v1/decisions/{quote(decision, safe='')}/reward"
-        if name is not None:
-            path = bandit_path(name, "decisions", decision, "reward")
+        path = self._decision_path(name, decision, "reward")
         return self._send(Call("PUT", path, api_types.Rewarded, api_types.Reward(float(reward), arm)))
 
     def reward_many(
@@ -197,9 +194,7 @@ class Client(BaseClient):
         metrics
             The values of metrics that the bandit has guardrails for, by name.
         """
-        path = f"/v1/decisions/{quote(decision, safe='')}/metrics"
-        if name is not None:
-            path = bandit_path(name, "decisions", decision, "metrics")
+        path = self._decision_path(name, decision, "metrics")
         body = monitoring_types.Metrics({metric: float(value) for metric, value in metrics.items()})
         return self._send(Call("PUT", path, monitoring_types.CountedMetrics, body))
 

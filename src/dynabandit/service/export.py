@@ -15,7 +15,7 @@ from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
 from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, EventRow, HeldDecision, Settlement, api_event
-from dynabandit.service.domain.learning import Log
+from dynabandit.service.domain.learning import EventLog
 from dynabandit.service.domain.local_replay import LocalReplay
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.errors import InvalidValueError, WorkInterruptedError
@@ -32,7 +32,7 @@ IsWanted = Callable[[], bool]
 class InterruptibleLog:
     """A log whose reader may leave while it is read."""
 
-    def __init__(self, log: Log, is_wanted: IsWanted) -> None:
+    def __init__(self, log: EventLog, is_wanted: IsWanted) -> None:
         self._log, self._is_wanted = log, is_wanted
 
     def held_decisions(self, bandit: int, after: int, to: int, before: int) -> Iterable[HeldDecision]:

@@ -1,7 +1,7 @@
 """Metrics for Prometheus."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -22,7 +22,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # the start of each 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
-class Metrics:
+class ServiceMetrics:
     """What a service counts."""
 
     def __init__(self, contacts: DeciderContacts | None = None) -> None:
@@ -192,11 +192,7 @@ class _LiftSeries(Collector):
             "dynabandit_lift_low": "The lower end of its interval.",
             "dynabandit_lift_high": "The upper end of its interval.",
         }
-        for place, (name, text) in enumerate(texts.items()):
-            family = GaugeMetricFamily(name, text, labels=["bandit"])
-            for bandit, (_, found) in self._computed.items():
-                family.add_metric([bandit], found[place])
-            yield family
+        yield from _gauges(texts, {bandit: found for bandit, (_, found) in self._computed.items()})
 
 
 class _DeciderSeries(Collector):
@@ -217,8 +213,13 @@ class _DeciderSeries(Collector):
             "dynabandit_decider_silence_seconds": "The longest time since one of them asked.",
             "dynabandit_decider_waiting": "Decisions and rewards that they had to send.",
         }
-        for place, (name, text) in enumerate(texts.items()):
-            family = GaugeMetricFamily(name, text, labels=["bandit"])
-            for bandit, total in totals.items():
-                family.add_metric([bandit], total[place])
-            yield family
+        yield from _gauges(texts, totals)
+
+
+def _gauges(texts: Mapping[str, str], values: Mapping[str, Sequence[float]]) -> Iterator[Metric]:
+    """Return gauges, given by name and text; `values` has, by bandit, the value of each."""
+    for place, (name, text) in enumerate(texts.items()):
+        family = GaugeMetricFamily(name, text, labels=["bandit"])
+        for bandit, value in values.items():
+            family.add_metric([bandit], value[place])
+        yield family

@@ -1,5 +1,6 @@
 """Bodies of requests and responses about the holdout, guardrails, alerts and shadow policies; see `api_types.py`."""
 
+import math
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -20,6 +21,16 @@ class Guardrail(Struct, forbid_unknown_fields=True):
     bound: MetricValue
     direction: Literal["max", "min"]
     range: Annotated[list[MetricValue], Meta(min_length=2, max_length=2)] | None = None
+
+    @property
+    def sign(self) -> float:
+        """1 if larger values are worse, -1 if smaller ones are."""
+        return 1.0 if self.direction == "max" else -1.0
+
+    @property
+    def room(self) -> float:
+        """The distance from the bound to the best value that is possible."""
+        return math.inf if self.range is None else abs(self.bound - self.range[0 if self.direction == "max" else 1])
 
 
 Guardrails = Annotated[dict[MetricName, Guardrail], Meta(max_length=MAX_GUARDRAILS)]

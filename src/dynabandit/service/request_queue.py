@@ -10,7 +10,7 @@ from typing import Any
 from dynabandit.service.admission import AdmissionControl
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError
-from dynabandit.service.metrics import Metrics
+from dynabandit.service.metrics import ServiceMetrics
 
 MAX_LOCKED_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand locks
 CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
@@ -70,7 +70,7 @@ class RequestQueue:
 
     def __init__(
         self,
-        metrics: Metrics,
+        metrics: ServiceMetrics,
         max_waiting: int,
         patience: float,
         timer: Callable[[], float],

@@ -16,7 +16,7 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError, WorkInterruptedError
 from dynabandit.service.keys import Keyring
 from dynabandit.service.local_state_cache import LocalStateCache
-from dynabandit.service.metrics import Metrics
+from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
 from dynabandit.service.stores.key_tables import api_keys
@@ -64,7 +64,7 @@ class Service:
         allowed_origins: Collection[str] = (),
     ) -> None:
         self.decider_contacts, self.local_state_cache = DeciderContacts(timer), LocalStateCache[Any]()
-        self.metrics = Metrics(self.decider_contacts)
+        self.metrics = ServiceMetrics(self.decider_contacts)
         self.webhook, self.allowed_origins = webhook, frozenset(allowed_origins)
         self.needs_keys = needs_keys
         self.keyring = Keyring()

@@ -8,7 +8,7 @@ from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork, s
 from dynabandit.service.logging_setup import log
 from dynabandit.service.stores import Snapshot
 
-MANY_ARMS = 500  # the state of this many arms is encoded in another thread
+LARGE_STATE_ARMS = 500  # the state of this many arms is encoded in another thread
 
 
 class SnapshotSaver:
@@ -36,7 +36,7 @@ class SnapshotSaver:
     def save(self, bandit_number: int) -> None:
         """Save a snapshot of a bandit, now or when its large state is encoded."""
         state = self._work.states.get(bandit_number)
-        if state is None or len(state.bandit.names) < MANY_ARMS:
+        if state is None or len(state.bandit.names) < LARGE_STATE_ARMS:
             self._save(bandit_number, functools.partial(self._work.snapshot, bandit_number))
         elif bandit_number in self._encoding:
             self._wanted.add(bandit_number)

@@ -22,7 +22,7 @@ from dynabandit.service.errors import (
 )
 from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.logging_setup import log
-from dynabandit.service.metrics import Metrics
+from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.request_queue import RequestQueue, WriterRequest, commits
 from dynabandit.service.settling import Settler
 from dynabandit.service.snapshots import SnapshotSaver
@@ -50,7 +50,7 @@ class Writer:
     def __init__(
         self,
         work: UnitOfWork,
-        metrics: Metrics,
+        metrics: ServiceMetrics,
         max_waiting: int = MAX_WAITING,
         patience: float = 5.0,
         maintenance_seconds: float = 1.0,

@@ -153,10 +153,10 @@ def test_a_copy_of_a_state_does_not_change(make_shop: Any) -> None:
     shop = make_shop(policy="ucb", guardrails=RULES, holdout=api_types.HoldoutSettings(0.3, "red"))
     serve(shop, 10)
     copied = shop.state.copy()
-    before = copied.monitoring.to_list()
+    before = copied.monitoring.to_plain()
     serve(shop, 10)
     shop.reward(shop.decide(), 1.0)
-    assert copied.monitoring.to_list() == before != shop.state.monitoring.to_list()
+    assert copied.monitoring.to_plain() == before != shop.state.monitoring.to_plain()
 
 
 @pytest.mark.promise(162, 165)
@@ -174,7 +174,7 @@ def test_guardrails_replay_exactly_and_can_be_changed(make_shop: Any) -> None:
     guardrails = shop.state.monitoring.guardrails
     assert (guardrails.tests, guardrails.violations) == ({"latency": {}}, set()), "the tests start again"
     serve(shop, 20, seed=2)
-    before = shop.state.monitoring.to_list()
+    before = shop.state.monitoring.to_plain()
     shop.store.write([("DELETE FROM snapshots", ())])
     shop.assert_replays()
     [compacted] = compact(shop.store, before=2e12, now=0.0)
@@ -183,7 +183,7 @@ def test_guardrails_replay_exactly_and_can_be_changed(make_shop: Any) -> None:
     with pytest.raises(NotFoundError):
         measure(shop, 200, latency=0.1)
     shop.work.states.clear()
-    assert shop.state.monitoring.to_list() == before
+    assert shop.state.monitoring.to_plain() == before
     shop.assert_replays()
 
 

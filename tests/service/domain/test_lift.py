@@ -77,14 +77,14 @@ def test_the_lift_replays_exactly(make_shop: Any, learn: str) -> None:
     serve(shop, [f"v{n}" for n in range(40)], 3)
     shop.run(lambda: changes.set_policy(shop.work, "b", api_types.SetPolicy("ucb")))
     serve(shop, [f"w{n}" for n in range(20)], 4)
-    before = shop.state.monitoring.lift.to_list()
+    before = shop.state.monitoring.lift.to_plain()
     shop.assert_replays()
     shop.store.write([("DELETE FROM snapshots", ())])
     shop.assert_replays()
     [compacted] = compact(shop.store, before=2e12, now=0.0)
     assert compacted.problem is None
     shop.work.states.clear()
-    assert shop.state.monitoring.lift.to_list() == before
+    assert shop.state.monitoring.lift.to_plain() == before
     shop.state.monitoring.lift.sums = sums_of([])
     with pytest.raises(AssertionError):  # the hash of the state covers the lift
         shop.assert_replays()
@@ -102,7 +102,7 @@ def test_the_history_of_the_page_has_the_same_lift(make_shop: Any) -> None:
             history.apply(event)
         history = BanditHistory.from_json(shop.bandit_number, history.to_json(), shop.store)
         lift = shop.state.monitoring.lift
-        assert history.monitoring.to_list() == shop.state.monitoring.to_list()
+        assert history.monitoring.to_plain() == shop.state.monitoring.to_plain()
         series = history.series()
         assert (series.lift[-1], series.lift_low[-1], series.lift_high[-1]) == lift.estimate().absolute
 

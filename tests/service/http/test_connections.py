@@ -16,7 +16,7 @@ import pytest
 from dynabandit.client import Client
 from dynabandit.service.http import connections
 from dynabandit.service.http.connections import ConnectionTable, LimitedConnection
-from dynabandit.service.metrics import Metrics
+from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.web.static_files import PLOTLY, static_url
 from service.harness import ARMS, HeldStore, Running, captured_log, process, running, talking, wait_for
@@ -240,7 +240,7 @@ def test_one_address_cannot_have_all_connections(
 
 @pytest.mark.promise(58)
 def test_the_addresses_of_an_ipv6_network_are_one_caller() -> None:
-    table = ConnectionTable(10, 2, Metrics())
+    table = ConnectionTable(10, 2, ServiceMetrics())
     assert connections.counted_address("2001:db8::1") == connections.counted_address("2001:db8::ffff:2")
     assert connections.counted_address("2001:db8::1") != connections.counted_address("2001:db8:0:1::1")
     assert connections.counted_address("fe80::1%eth0") == "fe80::/64"

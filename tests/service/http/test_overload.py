@@ -12,9 +12,8 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from dynabandit.service import api_types, field_types
+from dynabandit.service import api_types, field_types, snapshots
 from dynabandit.service.admission import MAX_EVENTS_WAITING
-from dynabandit.service.http import handlers
 from dynabandit.service.http.limits import RefusalPacer
 from dynabandit.service.stores import open_store
 from dynabandit.service.thread_pool import ConcurrencyLimit
@@ -159,7 +158,7 @@ def test_few_large_states_are_copied_at_once(sqlite_url: str, monkeypatch: pytes
     with running(open_store(sqlite_url)) as server, talking(server.url) as (client, http):
         client.create("b", ARMS)
         small = client.state("b")
-        monkeypatch.setattr(handlers, "MANY_ARMS", 3)
+        monkeypatch.setattr(snapshots, "LARGE_STATE_ARMS", 3)
         assert client.state("b") == small
         limit = server.service.large_states
         limit._most = 1

@@ -46,5 +46,5 @@ def test_rewards_are_of_the_decisions_that_are_kept() -> None:
     norway, missing = values(recent, "country")
     assert (norway[0], norway[1], norway[3]) == ("NO", MAX_DECISIONS // 2, (1.0 + 3.0) / 2)
     assert (missing[0], missing[1], missing[3]) == ("missing", MAX_DECISIONS // 2, 0.0)
-    again = RecentContexts.from_json(json.loads(json.dumps(recent.to_json())))
+    again = RecentContexts.from_plain(json.loads(json.dumps(recent.to_plain())))
     assert again.by_feature(FEATURES) == recent.by_feature(FEATURES)

@@ -8,12 +8,12 @@ from dynabandit.bandit import Bandit
 from dynabandit.features import FeatureEncoder
 from dynabandit.policies import is_contextual
 from dynabandit.service.domain.events import ARM, CREATE, POLICY, SHADOW, EventRow
-from dynabandit.service.domain.learning import Learner, Log
+from dynabandit.service.domain.learning import EventLog, Learner
 from dynabandit.service.domain.shadow import Shadow, restarted
 
 
 def apply_change(
-    bandit: Bandit | None, shadow: Shadow | None, event: EventRow, body: dict[str, Any], learner: Learner, log: Log
+    bandit: Bandit | None, shadow: Shadow | None, event: EventRow, body: dict[str, Any], learner: Learner, log: EventLog
 ) -> tuple[Bandit, Shadow | None]:
     """Return the library's bandit and the shadow after a change, changed in place where that is possible.
 
@@ -25,9 +25,9 @@ def apply_change(
         return new_bandit(body), None
     assert bandit is not None
     if event.kind == ARM:
-        change_arm(bandit, body)
+        apply_arm_change(bandit, body)
         if shadow is not None:
-            change_arm(shadow.bandit, body)
+            apply_arm_change(shadow.bandit, body)
     elif event.kind == POLICY and "promoted" in body:
         return promote(bandit, shadow, body["kept"])
     elif event.kind == POLICY and "continues" not in body:
@@ -40,7 +40,9 @@ def apply_change(
     return bandit, shadow
 
 
-def _with_learned_policy(bandit: Bandit, event: EventRow, body: dict[str, Any], learner: Learner, log: Log) -> Bandit:
+def _with_learned_policy(
+    bandit: Bandit, event: EventRow, body: dict[str, Any], learner: Learner, log: EventLog
+) -> Bandit:
     """Return a bandit with another policy, which has learned the rewards of the log before an event."""
     after, learned_to = body.get("log_start", (0, 0))  # of a compacted log
     contextual = is_contextual(body["policy"])
@@ -79,7 +81,7 @@ def new_bandit(body: dict[str, Any]) -> Bandit:
     return bandit
 
 
-def change_arm(bandit: Bandit, body: dict[str, Any]) -> None:
+def apply_arm_change(bandit: Bandit, body: dict[str, Any]) -> None:
     """Change an arm as the body of an event says."""
     name = body["arm"]
     if body.get("add"):

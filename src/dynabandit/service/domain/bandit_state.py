@@ -31,8 +31,8 @@ from dynabandit.service.domain.holdout_or_policy import columns_of_decision, fir
 from dynabandit.service.domain.learning import (
     AT_ONCE,
     SETTLED,
+    EventLog,
     Learner,
-    Log,
     SettlingAge,
     bodies_of,
     chosen_column,
@@ -58,12 +58,6 @@ RULES_WITH_PENDING_PLAYS = 2
 HASH_PREFIX = f"{RULES}:"
 
 
-def rules_of(body: dict[str, Any]) -> int:
-    """Return the rules by which decisions are made after the event with this body."""
-    rules: int = body.get("rules", 1)
-    return rules
-
-
 class LoggedState:
     """The state of a bandit after event `sequence` of its log.
 
@@ -71,7 +65,7 @@ class LoggedState:
     up to step `settled_to` has its reward or was closed.
     """
 
-    def __init__(self, bandit_number: int, log: Log) -> None:
+    def __init__(self, bandit_number: int, log: EventLog) -> None:
         self.bandit_number = bandit_number
         self.sequence = 0
         self.time = 0.0
@@ -236,7 +230,7 @@ class LoggedState:
     def _note_change(self, event: EventRow, body: dict[str, Any]) -> None:
         """Apply a change to all but the policies."""
         if event.kind in (CREATE, POLICY):
-            self.rules = rules_of(body)
+            self.rules = body.get("rules", 1)
         if event.kind == CREATE:
             self.settings = Settings.of_new_bandit(body)
             self.learner = Learner.of_new_bandit(body)
@@ -340,9 +334,9 @@ class LoggedState:
         """Return a hash of the state and of how far the log was read."""
         held = [] if self.learner.rule == AT_ONCE else [self.learner.rule, self.learner.learned_to]
         rest = [self.bandit.state_hash(), *self.settings.hashed(), self.sequence, self.deleted, *held]
-        rest += self.monitoring.to_list()
+        rest += self.monitoring.to_plain()
         if self.deciders:
-            rest.append(self.deciders.to_json())
+            rest.append(self.deciders.to_plain())
         if self.deferred:
             rest.append({"deferred": sorted(self.deferred)})
         if self.shadow is not None:
@@ -371,18 +365,18 @@ class LoggedState:
             "learner": vars(self.learner),
             "settling": vars(self.settling),
             "bandit": self.bandit.to_json(),
-            "monitoring": self.monitoring.to_list(),
+            "monitoring": self.monitoring.to_plain(),
         }
         if self.deciders:
-            content["deciders"] = self.deciders.to_json()
+            content["deciders"] = self.deciders.to_plain()
         if self.deferred:
             content["deferred"] = sorted(self.deferred)
         if self.shadow is not None:
-            content["shadow"] = self.shadow.to_json()
+            content["shadow"] = self.shadow.to_plain()
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, bandit_number: int, text: str, log: Log) -> "LoggedState":
+    def from_json(cls, bandit_number: int, text: str, log: EventLog) -> "LoggedState":
         """Return the state that `to_json` wrote."""
         content = json.loads(text)
         if content.get("format") != SNAPSHOT_FORMAT:
@@ -393,9 +387,9 @@ class LoggedState:
         state.settings = Settings.of_new_bandit(content["settings"])
         vars(state.learner).update(content["learner"])
         vars(state.settling).update(content["settling"])
-        state.deciders = Deciders.from_json(content.get("deciders", []))
+        state.deciders = Deciders.from_plain(content.get("deciders", []))
         state.deferred = set(content.get("deferred", ()))
         state._bandit = Bandit.from_json(content["bandit"])
-        state.monitoring = Monitoring.from_list(content.get("monitoring", []))
-        state.shadow = Shadow.from_json(content["shadow"]) if "shadow" in content else None
+        state.monitoring = Monitoring.from_plain(content.get("monitoring", []))
+        state.shadow = Shadow.from_plain(content["shadow"]) if "shadow" in content else None
         return state

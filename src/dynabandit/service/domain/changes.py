@@ -13,16 +13,16 @@ from dynabandit.bandit.contexts import make_contexts
 from dynabandit.bandit.serialization import plain
 from dynabandit.policies import AUTO, Policy, resolved
 from dynabandit.service import api_types, field_types, monitoring_types
-from dynabandit.service.domain.applied_changes import change_arm as change_arm_of, new_bandit
+from dynabandit.service.domain.applied_changes import apply_arm_change, new_bandit
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.events import ARM, DELETE, GUARDRAILS, POLICY, SHADOW
-from dynabandit.service.domain.guardrails import MAX_TESTS, read_guardrails
+from dynabandit.service.domain.guardrails import MAX_TESTS
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
 from dynabandit.service.domain.shadow import shadow_seed
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_size, state_size
+from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_policy_size, state_size
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError, WriteConflictError
 from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
 from dynabandit.validation import BOUNDED, REWARD_DOMAINS
@@ -107,7 +107,8 @@ def prepare(name: str, asked: api_types.Create, imported: Mapping[str, Any] = {}
         )
     try:
         contexts = make_contexts(asked.features, asked.arm_features, asked.arms)
-        check_size(body["policy"], body["parameters"], len(body["arms"]), None if contexts is None else contexts.shape)
+        shape = None if contexts is None else contexts.shape
+        check_policy_size(body["policy"], body["parameters"], len(body["arms"]), shape)
         text = json.dumps(body)
         body = json.loads(text)  # as a replay reads it
         bandit = new_bandit(body)
@@ -149,7 +150,7 @@ def add_arm(work: UnitOfWork, name: str, arm: str, features: field_types.Context
             raise ConflictError(f"{policy} must keep at most {MAX_STATE} numbers; with one more arm it would keep more")
     body = {"arm": arm, "add": True, **({} if features is None else {"features": features})}
     try:
-        change_arm_of(state.bandit.copy(), body)
+        apply_arm_change(state.bandit.copy(), body)
     except (TypeError, ValueError) as error:  # the features do not fit
         raise InvalidValueError(str(error)) from None
     return _append_arm_event(work, state, body)
@@ -174,7 +175,7 @@ def change_arm(work: UnitOfWork, name: str, arm: str, change: api_types.ChangeAr
 def _append_arm_event(work: UnitOfWork, state: LoggedState, body: dict[str, Any]) -> tuple[int, bool]:
     try:
         for bandit in state.bandits if body.keys() - {"arm", "paused"} else ():  # a pause cannot fail
-            change_arm_of(bandit.copy(), body)
+            apply_arm_change(bandit.copy(), body)
     except (TypeError, ValueError) as error:
         raise ConflictError(str(error)) from None
     work.append(state, ARM, body)
@@ -183,14 +184,14 @@ def _append_arm_event(work: UnitOfWork, state: LoggedState, body: dict[str, Any]
 
 def set_guardrails(work: UnitOfWork, name: str, asked: monitoring_types.SetGuardrails) -> tuple[int, bool]:
     """Replace the guardrails, whose tests start again; return the sequence number and whether anything changed."""
-    state, given = work.named(name), msgspec.to_builtins(asked.guardrails)
+    state = work.named(name)
     try:
         check_guardrails(asked.guardrails, len(state.bandit.names))
     except ValueError as error:
         raise InvalidValueError(str(error)) from None
-    if read_guardrails(given) == state.monitoring.guardrails.rules:
+    if asked.guardrails == state.monitoring.guardrails.rules:
         return state.sequence, False
-    work.append(state, GUARDRAILS, {"guardrails": given})
+    work.append(state, GUARDRAILS, msgspec.to_builtins(asked))
     return state.sequence, True
 
 

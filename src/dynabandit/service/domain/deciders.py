@@ -25,13 +25,13 @@ class Deciders(dict[str, DeciderProgress]):
             del self[next(iter(self))]
         self[details.decider] = DeciderProgress(details.local_step, details.base, time)
 
-    def to_json(self) -> list[Any]:
+    def to_plain(self) -> list[Any]:
         """Return the deciders in order."""
         return [[decider, *progress] for decider, progress in self.items()]
 
     @classmethod
-    def from_json(cls, content: list[Any]) -> "Deciders":
-        """Return what `to_json` wrote."""
+    def from_plain(cls, content: list[Any]) -> "Deciders":
+        """Return what `to_plain` wrote."""
         return cls((decider, DeciderProgress(*progress)) for decider, *progress in content)
 
 

@@ -72,12 +72,12 @@ def context_size(context: ContextValues | None) -> int:
     return 0 if context is None else len(_encode(context))
 
 
-def check_size(context: ContextValues | None) -> None:
+def check_context_size(context: ContextValues | None) -> None:
     """Raise an error if a context is too large.
 
     Examples
     --------
-    >>> check_size({"text": "x" * 20_000})
+    >>> check_context_size({"text": "x" * 20_000})
     Traceback (most recent call last):
     ValueError: context must have at most 16384 bytes as JSON, got 20011
     """

@@ -9,7 +9,7 @@ from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.decision_details import (
     ContextValues,
     DecisionDetails,
-    check_size,
+    check_context_size,
     context_size,
     read_details,
 )
@@ -148,7 +148,7 @@ def make_decisions(
     first = msgspec.structs.replace(details, count=count) if count > 1 and key is not None else details
     places = None if places is None else min(places, arms)
     try:
-        check_size(details.context)
+        check_context_size(details.context)
         events = [state.decide(now, wall, key, first, places)]
     except (TypeError, ValueError) as error:  # nothing has changed yet
         if len(bandit.available_columns(details.among)) == 0:

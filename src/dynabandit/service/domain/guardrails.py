@@ -1,36 +1,15 @@
 """Guardrails: metrics besides the reward whose mean must stay within a bound, and a sequential test for every arm."""
 
 import copy
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from dynabandit.service.monitoring_types import GuardrailArm, GuardrailState
+import msgspec
+
+from dynabandit.service.monitoring_types import Guardrail, GuardrailArm, GuardrailState
 from dynabandit.stats.sequential_tests import COUNT, SIZE, TOTAL, add_excess, evidence_of, needed_evidence
 
-MAX = "max"
 MAX_TESTS = 100_000  # arms times metrics: the state of a bandit has ten numbers for each
-
-
-class Guardrail(NamedTuple):
-    """The bound of a metric: its mean must be at most, or with the direction "min" at least, `bound`.
-
-    `range` has the smallest and the largest value that the metric can have, if these are known.
-    """
-
-    bound: float
-    direction: str
-    range: tuple[float, float] | None = None
-
-    @property
-    def sign(self) -> float:
-        """1 if larger values are worse, -1 if smaller ones are."""
-        return 1.0 if self.direction == MAX else -1.0
-
-    @property
-    def room(self) -> float:
-        """The distance from the bound to the best value that is possible."""
-        return math.inf if self.range is None else abs(self.bound - self.range[0 if self.direction == MAX else 1])
 
 
 class Guardrails:
@@ -82,7 +61,7 @@ class Guardrails:
                 metric,
                 rule.bound,
                 rule.direction,
-                None if rule.range is None else list(rule.range),
+                rule.range,
                 [self._arm_view(metric, column, names[column]) for column in sorted(self.tests[metric])],
             )
             for metric, rule in self.rules.items()
@@ -113,25 +92,17 @@ class Guardrails:
         other.violations, other.due = self.violations.copy(), self.due.copy()
         return other
 
-    def to_list(self) -> list[Any]:
-        """Return everything as plain values, which `from_list` reads."""
+    def to_plain(self) -> list[Any]:
+        """Return everything as plain values, which `from_plain` reads."""
         tests = {metric: sorted(tests.items()) for metric, tests in self.tests.items()}
-        return [{metric: list(rule) for metric, rule in self.rules.items()}, self.arms, tests, sorted(self.violations)]
+        rules = {metric: list(msgspec.structs.astuple(rule)) for metric, rule in self.rules.items()}
+        return [rules, self.arms, tests, sorted(self.violations)]
 
     @classmethod
-    def from_list(cls, content: list[Any]) -> "Guardrails":
-        """Return what `to_list` was called on."""
+    def from_plain(cls, content: list[Any]) -> "Guardrails":
+        """Return what `to_plain` was called on."""
         rules, arms, tests, violations = content
-        guardrails = cls(read_guardrails(rules), arms)
+        guardrails = cls({metric: Guardrail(*rule) for metric, rule in rules.items()}, arms)
         guardrails.tests = {metric: dict(found) for metric, found in tests.items()}
         guardrails.violations = {(metric, column) for metric, column in violations}
         return guardrails
-
-
-def read_guardrails(given: dict[str, Any]) -> dict[str, Guardrail]:
-    """Return guardrails from plain values, given by name or in order."""
-    found = {}
-    for metric, rule in given.items():
-        bound, direction, limits = (rule["bound"], rule["direction"], rule["range"]) if isinstance(rule, dict) else rule
-        found[metric] = Guardrail(bound, direction, None if limits is None else (limits[0], limits[1]))
-    return found

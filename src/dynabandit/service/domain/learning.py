@@ -21,7 +21,7 @@ SETTLED = "settled"  # a decision is learned at the settling age, by which nearl
 Learned = tuple[Any, ...]  # column, reward, step of the decision and, if the policy needs it, the context
 
 
-class Log(Protocol):
+class EventLog(Protocol):
     """What learning reads from a log; a `Store` has these methods."""
 
     def decision_bodies(self, bandit: int, steps: Sequence[int]) -> dict[int, str | None]:
@@ -78,7 +78,7 @@ class Learner:
         """Return how many decisions are held after a step."""
         return 0 if self.rule == AT_ONCE else step - self.learned_to
 
-    def observations(self, event: EventRow | Settlement, log: Log) -> Sequence[Observation]:
+    def observations(self, event: EventRow | Settlement, log: EventLog) -> Sequence[Observation]:
         """Return what the policy learns from an event of the kinds reward, close and learn, which is the next one."""
         if event.kind == LEARN:
             body = json.loads(event.body or "{}")
@@ -102,7 +102,7 @@ class Learner:
         return Observation(held.arm if held.taken is None else held.taken, held.value, held.step, chosen=chosen)
 
     def learned_pages(
-        self, log: Log, bandit: int, after: int, before: int, contextual: bool = False
+        self, log: EventLog, bandit: int, after: int, before: int, contextual: bool = False
     ) -> Iterator[list[Learned]]:
         """Return what the policy has learned between two sequence numbers of a log, in order, as `Bandit` takes it.
 
@@ -115,7 +115,7 @@ class Learner:
             bodies = log.decision_bodies(bandit, [one[2] for one in page])
             yield [(*one, read_details(bodies[one[2]]).context or {}) for one in page]
 
-    def _learned_pages(self, log: Log, bandit: int, after: int, before: int) -> Iterator[list[Learned]]:
+    def _learned_pages(self, log: EventLog, bandit: int, after: int, before: int) -> Iterator[list[Learned]]:
         for page in log.settlement_pages(bandit, after, before):
             if self.rule == AT_ONCE:  # the same as below, but much faster
                 yield [(arm, value, step) for _, _, _, step, arm, value, _ in page if value is not None]
@@ -155,7 +155,7 @@ class SettlingAge:
 
 
 def bodies_of(
-    bandit_number: int, observations: Iterable[Observation], log: Log, known: Mapping[int, str | None] = {}
+    bandit_number: int, observations: Iterable[Observation], log: EventLog, known: Mapping[int, str | None] = {}
 ) -> dict[int, str | None]:
     """Return the bodies of the decisions that are learned, by step; some may be `known`, the log has the others."""
     missing = [one.step for one in observations if one.value is not None and one.step not in known]

@@ -80,13 +80,13 @@ class HoldoutLift:
         other.decisions = self.decisions.copy()
         return other
 
-    def to_list(self) -> list[Any]:
-        """Return everything as plain values, which `from_list` reads."""
+    def to_plain(self) -> list[Any]:
+        """Return everything as plain values, which `from_plain` reads."""
         return [self.share, self.control, self.decisions, self.is_bounded, self.is_reported, list(self.sums)]
 
     @classmethod
-    def from_list(cls, content: list[Any]) -> "HoldoutLift":
-        """Return what `to_list` was called on."""
+    def from_plain(cls, content: list[Any]) -> "HoldoutLift":
+        """Return what `to_plain` was called on."""
         share, control, decisions, is_bounded, is_reported, sums = content
         lift = cls(share, control)
         lift.decisions, lift.is_bounded, lift.is_reported, lift.sums = (

@@ -6,7 +6,7 @@ from dynabandit.service import local_types
 from dynabandit.service.domain import rewards
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.deciders import local_key
-from dynabandit.service.domain.decision_details import DecisionDetails, check_size
+from dynabandit.service.domain.decision_details import DecisionDetails, check_context_size
 from dynabandit.service.domain.decisions import about_context, assign, check_imported, is_uncounted
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
@@ -41,7 +41,7 @@ def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> S
     for local, one in zip(given, batch.rewards, strict=True):
         found = (state.bandit_number, steps[local]) if local in steps else None
         try:  # a reward that is not valid since the policy was changed must not keep others from being stored
-            errors += rewards.reward_many(work, [rewards.GivenReward(found, one.reward)], None)
+            errors += rewards.reward_many(work, [rewards.RewardOfDecision(found, one.reward)], None)
         except InvalidValueError as error:
             errors.append(error)
     progress = state.deciders.get(batch.decider)
@@ -58,7 +58,7 @@ def _check(state: LoggedState, batch: local_types.LocalBatch) -> None:
                 f"decisions[{place}].arm must be {text} {state.settings.name!r}, got {decision.arm}"
             )
         try:
-            check_size(decision.context)
+            check_context_size(decision.context)
             bandit.check_context(decision.context)
         except (TypeError, ValueError) as error:
             raise InvalidValueError(f"decisions[{place}].{about_context(str(error))}") from None

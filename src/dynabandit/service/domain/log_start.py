@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dynabandit.plugins import UnknownPolicyError
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import START, EventRow
-from dynabandit.service.domain.learning import Log
+from dynabandit.service.domain.learning import EventLog
 from dynabandit.service.errors import ReplayMismatchError, unreadable
 from dynabandit.service.stores import Store
 
@@ -41,7 +41,7 @@ def read_start(store: Store, bandit_number: int) -> LogStart:
         raise _damaged(store, bandit_number) from None
 
 
-def state_at_start(store: Store, bandit_number: int, log: Log | None = None) -> LoggedState:
+def state_at_start(store: Store, bandit_number: int, log: EventLog | None = None) -> LoggedState:
     """Return the state with which the log of a bandit starts; it reads later events from `log`, or from the store."""
     body = store.start_of_log(bandit_number)
     if body is None:

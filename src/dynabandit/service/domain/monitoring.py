@@ -6,9 +6,10 @@ from typing import Any
 from dynabandit.bandit import Bandit
 from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import ALERT, ARM, CREATE, GUARDRAILS, EventRow, read_metric_key
-from dynabandit.service.domain.guardrails import Guardrails, read_guardrails
+from dynabandit.service.domain.guardrails import Guardrails
 from dynabandit.service.domain.learning import Observation
 from dynabandit.service.domain.lift import HoldoutLift
+from dynabandit.service.monitoring_types import Guardrail
 from dynabandit.validation import BOUNDED
 
 
@@ -41,7 +42,8 @@ class Monitoring:
         if event.kind == CREATE and body.get("holdout") is not None:
             self.lift = HoldoutLift(**body["holdout"])
         if event.kind == GUARDRAILS or (event.kind == CREATE and body.get("guardrails") is not None):
-            self.guardrails = Guardrails(read_guardrails(body["guardrails"]), len(bandit.names))
+            rules = {metric: Guardrail(**rule) for metric, rule in body["guardrails"].items()}
+            self.guardrails = Guardrails(rules, len(bandit.names))
         elif event.kind == ARM and body.get("paused") is False:
             self.guardrails.restart(len(bandit.names) - 1 - bandit.names[::-1].index(body["arm"]))
         elif event.kind == ALERT and event.arm is not None:
@@ -56,18 +58,18 @@ class Monitoring:
         other.guardrails = self.guardrails.copy()
         return other
 
-    def to_list(self) -> list[Any]:
-        """Return everything as plain values, which `from_list` reads; nothing if nothing is monitored."""
-        lift = None if self.lift is None else self.lift.to_list()
-        guardrails = self.guardrails.to_list() if self.guardrails.rules else None
+    def to_plain(self) -> list[Any]:
+        """Return everything as plain values, which `from_plain` reads; nothing if nothing is monitored."""
+        lift = None if self.lift is None else self.lift.to_plain()
+        guardrails = self.guardrails.to_plain() if self.guardrails.rules else None
         return [] if lift is None and guardrails is None else [lift, guardrails]
 
     @classmethod
-    def from_list(cls, content: list[Any]) -> "Monitoring":
-        """Return what `to_list` was called on."""
+    def from_plain(cls, content: list[Any]) -> "Monitoring":
+        """Return what `to_plain` was called on."""
         monitoring = cls()
         if content:
             lift, guardrails = content
-            monitoring.lift = None if lift is None else HoldoutLift.from_list(lift)
-            monitoring.guardrails = Guardrails({}, 1) if guardrails is None else Guardrails.from_list(guardrails)
+            monitoring.lift = None if lift is None else HoldoutLift.from_plain(lift)
+            monitoring.guardrails = Guardrails({}, 1) if guardrails is None else Guardrails.from_plain(guardrails)
         return monitoring

@@ -26,7 +26,7 @@ RewardError = DomainError | ReplayMismatchError
 SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
 
 
-class GivenReward(NamedTuple):
+class RewardOfDecision(NamedTuple):
     """A reward, its decision, and the arm of a ranking that it is for."""
 
     decision: tuple[int, int] | None  # the bandit and the step; None if there is none
@@ -47,7 +47,7 @@ def reward(
     _count(work, state, step, value, arm)
 
 
-def reward_many(work: UnitOfWork, given: Sequence[GivenReward], namespace: str | None) -> list[RewardError | None]:
+def reward_many(work: UnitOfWork, given: Sequence[RewardOfDecision], namespace: str | None) -> list[RewardError | None]:
     """Count rewards as `reward` does, and return the error of each; a value that is not valid rejects all."""
     states: dict[int, LoggedState | None] = {}
     damaged: dict[int, ReplayMismatchError] = {}

@@ -127,13 +127,13 @@ class Shadow:
         """Return what the hash of a state depends on."""
         return [self.bandit.state_hash(), *self._counts()]
 
-    def to_json(self) -> list[Any]:
-        """Return everything as plain values, which `from_json` reads."""
+    def to_plain(self) -> list[Any]:
+        """Return everything as plain values, which `from_plain` reads."""
         return [self.bandit.to_json(), *self._counts()]
 
     @classmethod
-    def from_json(cls, content: list[Any]) -> "Shadow":
-        """Return what `to_json` wrote."""
+    def from_plain(cls, content: list[Any]) -> "Shadow":
+        """Return what `to_plain` wrote."""
         bandit, since, decided, chosen, agreed, sums = content
         shadow = cls(Bandit.from_json(bandit))
         shadow.since, shadow.decided, shadow.chosen, shadow.agreed, shadow.sums = (

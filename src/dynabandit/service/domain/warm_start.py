@@ -29,7 +29,7 @@ from dynabandit.simulation.compiled import (
 
 MAX_STATE = 4_000_000  # numbers that a policy may keep, 32 MB: of each arm times the arms, and besides
 ROUNDS = 8
-FEW_EVENTS = 500
+MAX_EVENTS_LEFT = 500  # to the thread of the writer
 
 
 class WarmStart:
@@ -46,7 +46,7 @@ class WarmStart:
         self._latest = 0  # the step of the latest decision whose reward was learned
         self.learner = state.learner.at_start(start.learned_to)
         try:
-            check_size(asked.policy, asked.parameters, len(state.bandit.names), state.bandit.context)
+            check_policy_size(asked.policy, asked.parameters, len(state.bandit.names), state.bandit.context)
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
             if state.settings.default_reward is not None:
                 self.bandit.rewards.check(state.settings.default_reward, "default_reward")
@@ -109,7 +109,7 @@ def warm_up(
     compile_bandit(warm.bandit, compiled_learn_many)
     for _ in range(ROUNDS):
         last = store.last_sequence(state.bandit_number)
-        if last - warm.sequence < FEW_EVENTS:
+        if last - warm.sequence < MAX_EVENTS_LEFT:
             break
         warm.learn(store, last, check)
     return warm
@@ -118,7 +118,7 @@ def warm_up(
 def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None:
     """Compile a policy; one that is not valid, or would be too large with this many arms, is ignored here."""
     with contextlib.suppress(TypeError, ValueError):
-        check_size(name, parameters, arms)
+        check_policy_size(name, parameters, arms)
         compile_bandit(bandit_to_compile(name, parameters, min(arms, MANY_ARMS + 1)))
 
 
@@ -161,7 +161,7 @@ def log_compilation(policy: Policy, *needed: Callable[..., Any]) -> None:
         log.info("compiling, which takes some seconds the first time", policy=policy.name)
 
 
-def check_size(name: str, parameters: dict[str, Any], arms: int, context: Context | None = None) -> None:
+def check_policy_size(name: str, parameters: dict[str, Any], arms: int, context: Context | None = None) -> None:
     """Raise an error for a policy that would need too much memory, such as one with a very long window.
 
     `context` is the shape of the features, if the bandit has any.

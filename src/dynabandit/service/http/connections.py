@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from dynabandit.service.http.responses import problem_response
 from dynabandit.service.http.status_codes import BUSY
 from dynabandit.service.logging_setup import log
-from dynabandit.service.metrics import Metrics
+from dynabandit.service.metrics import ServiceMetrics
 
 REQUEST_SECONDS = 30.0  # from the first byte of a request to its last
 REFUSED_SECONDS = 5.0  # the same for a connection that is only answered with 503
@@ -45,7 +45,7 @@ class ConnectionTable:
         self,
         most: int,
         most_per_address: int,
-        metrics: Metrics,
+        metrics: ServiceMetrics,
         note_refusal: Callable[[], None] = lambda: None,
     ) -> None:
         self._most, self._most_per_address = most, most_per_address

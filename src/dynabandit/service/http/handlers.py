@@ -9,13 +9,13 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from dynabandit.service import api_types, export, policy_change
+from dynabandit.service import api_types, export, policy_change, snapshots
 from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.preview import preview
-from dynabandit.service.domain.rewards import GivenReward
+from dynabandit.service.domain.rewards import RewardOfDecision
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import InvalidValueError, NotFoundError, ReplayMismatchError
 from dynabandit.service.http.requests import (
@@ -35,7 +35,6 @@ from dynabandit.service.stores import BanditRow, Store
 
 NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
-MANY_ARMS = 500  # the state of this many arms is encoded in a thread, and a limited number at once
 QueryValues = dict[str, Any]
 Content = TypeVar("Content")
 
@@ -115,7 +114,7 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
     ids, namespace = await service.decision_ids(), namespace_of(request)
     name = bandit_name(request) if "name" in request.path_params else None
     given = [
-        GivenReward(ids.read(one.decision), one.reward, None if one.arm is None else checked_name(one.arm, "arm"))
+        RewardOfDecision(ids.read(one.decision), one.reward, None if one.arm is None else checked_name(one.arm, "arm"))
         for one in body.rewards
     ]
     bandit_numbers = {one.decision[0] for one in given if one.decision is not None}
@@ -164,7 +163,7 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
         body.holdout.control = checked_name(body.holdout.control, "holdout.control")
     policy = changes.recommended_for(body)
     await policy_change.compile_before_use(service, policy, body.parameters, len(body.arms))
-    prepared = None if len(body.arms) < MANY_ARMS else await asyncio.to_thread(_prepared, name, body)
+    prepared = None if len(body.arms) < snapshots.LARGE_STATE_ARMS else await asyncio.to_thread(_prepared, name, body)
 
     def run(work: UnitOfWork) -> tuple[Callable[[], api_types.BanditState], bool]:
         state, created = changes.create(work, name, body, prepared)
@@ -177,7 +176,7 @@ async def create(service: Service, request: Request, body: api_types.Create) -> 
 
 async def _with_arms(count: int, function: Callable[[], Content]) -> Content:
     """Return the result of a function that takes a while with so many arms: it is then run in a thread."""
-    return function() if count < MANY_ARMS else await asyncio.to_thread(function)
+    return function() if count < snapshots.LARGE_STATE_ARMS else await asyncio.to_thread(function)
 
 
 def _check_arms(body: api_types.Create) -> None:
@@ -212,7 +211,7 @@ async def encode_copy(
 
     def run(work: UnitOfWork) -> Callable[[], Content] | None:
         state = work.named(name)
-        return encoder(state) if len(state.bandit.names) < MANY_ARMS else None
+        return encoder(state) if len(state.bandit.names) < snapshots.LARGE_STATE_ARMS else None
 
     encode = await service.writer.submit(run, name=name, priority=priority)
     if encode is not None:

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.http.openapi import Endpoint
 from dynabandit.service.http.telemetry_settings import exporter_names
-from dynabandit.service.metrics import Metrics
+from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.service import Service
 
 NAME = "dynabandit"
@@ -72,7 +72,7 @@ class Telemetry:
 
         return traced
 
-    def _wrap_commits(self, metrics: Metrics) -> None:
+    def _wrap_commits(self, metrics: ServiceMetrics) -> None:
         count_commit = metrics.count_commit
 
         def counted(events: Any, seconds: float) -> None:
@@ -124,7 +124,7 @@ def _timed(run: Callable[[UnitOfWork], Any], span: Span) -> Callable[[UnitOfWork
     return timed
 
 
-def _observe(metrics: Metrics, name: str, options: CallbackOptions) -> Iterable[Observation]:
+def _observe(metrics: ServiceMetrics, name: str, options: CallbackOptions) -> Iterable[Observation]:
     """Return the current values of a counter or gauge."""
     for family in metrics.registry.collect():
         if family.name == name:

@@ -27,11 +27,11 @@ from dynabandit.service.domain.events import (
     SHADOW,
     EventRow,
 )
-from dynabandit.service.domain.learning import Learner, Log, bodies_of, teach
+from dynabandit.service.domain.learning import EventLog, Learner, bodies_of, teach
 from dynabandit.service.domain.log_start import state_at_start
 from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.domain.shadow import Shadow
-from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, Series
+from dynabandit.service.projections.chart_points import ARM_FIELDS, ChartPoints, ChartSeries
 from dynabandit.service.projections.recent_contexts import RecentContexts
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.service.stores import Store
@@ -65,7 +65,7 @@ class Intervention(NamedTuple):
 class BanditHistory:
     """The history of one bandit, up to event `sequence` of its log."""
 
-    def __init__(self, bandit_number: int, log: Log) -> None:
+    def __init__(self, bandit_number: int, log: EventLog) -> None:
         self.bandit_number = bandit_number
         self.sequence = 0
         self.name = ""
@@ -291,7 +291,7 @@ class BanditHistory:
         self._point_forgetting = [1.0] * self.tracked
 
     def _current_point(self) -> tuple[list[float], np.ndarray]:
-        """Return the numbers of the point that ends here, in the order of `Series`."""
+        """Return the numbers of the point that ends here, in the order of `ChartSeries`."""
         uniform = self.uniform
         untracked = uniform.rest(self.tracked)
         lift = self.monitoring.lift
@@ -310,7 +310,7 @@ class BanditHistory:
         """How many decisions the chart points cover: all, unless old ones were removed by a compaction."""
         return len(self.points.whole) * self.points.width + self._point_steps
 
-    def series(self) -> Series:
+    def series(self) -> ChartSeries:
         """Return all chart points, the incomplete last one included."""
         return self.points.series(*self._current_point()) if self.steps else self.points.empty_series()
 
@@ -326,19 +326,19 @@ class BanditHistory:
             "retired": list(self.retired),
             "latest_events": [list(event) for event in self.latest_events],
             "alerts": [list(event) for event in self.alerts],
-            "monitoring": self.monitoring.to_list(),
-            "points": self.points.to_json(),
-            "uniform": self.uniform.to_dict(),
+            "monitoring": self.monitoring.to_plain(),
+            "points": self.points.to_plain(),
+            "uniform": self.uniform.to_plain(),
             "detectors": [detector.to_list() for detector in self._detectors],
-            "contexts": self.contexts.to_json(),
+            "contexts": self.contexts.to_plain(),
             "learner": vars(self.learner),
             "bandit": self.bandit.to_json(),
-            "shadow": None if self.shadow is None else self.shadow.to_json(),
+            "shadow": None if self.shadow is None else self.shadow.to_plain(),
         }
         return json.dumps(content)
 
     @classmethod
-    def from_json(cls, bandit_number: int, text: str, log: Log) -> "BanditHistory":
+    def from_json(cls, bandit_number: int, text: str, log: EventLog) -> "BanditHistory":
         """Return the history that `to_json` wrote."""
         content = json.loads(text)
         if content["format"] != FORMAT:
@@ -351,14 +351,14 @@ class BanditHistory:
         history.retired.extend(content["retired"])
         history.latest_events.extend(EventRow(*event) for event in content["latest_events"])
         history.alerts.extend(EventRow(*event) for event in content["alerts"])
-        history.monitoring = Monitoring.from_list(content["monitoring"])
-        history.points = ChartPoints.from_json(content["points"])
-        history.uniform = UniformBaseline.from_dict(content["uniform"])
+        history.monitoring = Monitoring.from_plain(content["monitoring"])
+        history.points = ChartPoints.from_plain(content["points"])
+        history.uniform = UniformBaseline.from_plain(content["uniform"])
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
-        history.contexts = RecentContexts.from_json(content["contexts"])
+        history.contexts = RecentContexts.from_plain(content["contexts"])
         vars(history.learner).update(content["learner"])
         history._bandit = Bandit.from_json(content["bandit"])
-        history.shadow = None if content["shadow"] is None else Shadow.from_json(content["shadow"])
+        history.shadow = None if content["shadow"] is None else Shadow.from_plain(content["shadow"])
         return history
 
 

@@ -8,7 +8,7 @@ import numpy as np
 MAX_POINTS = 300
 
 
-class Series(NamedTuple):
+class ChartSeries(NamedTuple):
     """Chart points as arrays: (points,) for numbers of the whole bandit, (points, arms) for numbers of each arm.
 
     Plays are counted since the previous point; all other counts and sums are totals since the start.
@@ -31,8 +31,8 @@ class Series(NamedTuple):
     uniform_plays: np.ndarray  # expected plays of the uniform baseline
 
 
-ARM_FIELDS = Series._fields[Series._fields.index("plays") :]
-WHOLE = len(Series._fields) - len(ARM_FIELDS)
+ARM_FIELDS = ChartSeries._fields[ChartSeries._fields.index("plays") :]
+WHOLE = len(ChartSeries._fields) - len(ARM_FIELDS)
 PLAYS, FORGETTING, UNIFORM_PLAYS = (ARM_FIELDS.index(name) for name in ("plays", "forgetting", "uniform_plays"))
 
 
@@ -67,26 +67,26 @@ class ChartPoints:
         merged[:, FORGETTING] = np.fmin(first[:, FORGETTING], second[:, FORGETTING])
         self.per_arm = merged
 
-    def series(self, whole: list[float], per_arm: np.ndarray) -> Series:
+    def series(self, whole: list[float], per_arm: np.ndarray) -> ChartSeries:
         """Return all points, followed by one that is not complete yet."""
         all_whole = np.array([*self.whole, whole])
         all_per_arm = np.concatenate([self.per_arm, per_arm[None]])
-        return Series(*all_whole.T, *np.moveaxis(all_per_arm, 1, 0))
+        return ChartSeries(*all_whole.T, *np.moveaxis(all_per_arm, 1, 0))
 
-    def empty_series(self) -> Series:
+    def empty_series(self) -> ChartSeries:
         """Return a series without points."""
         arms = self.per_arm.shape[2]
-        return Series(*np.zeros((WHOLE, 0)), *np.zeros((len(ARM_FIELDS), 0, arms)))
+        return ChartSeries(*np.zeros((WHOLE, 0)), *np.zeros((len(ARM_FIELDS), 0, arms)))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the points as plain values, which `from_json` reads."""
+    def to_plain(self) -> dict[str, Any]:
+        """Return the points as plain values, which `from_plain` reads."""
         per_arm = [[[None if math.isnan(x) else x for x in row] for row in one] for one in self.per_arm.tolist()]
         whole = [[None if math.isnan(x) else x for x in one] for one in self.whole]
         return {"width": self.width, "whole": whole, "per_arm": per_arm, "arms": self.per_arm.shape[2]}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "ChartPoints":
-        """Return the points that `to_json` wrote."""
+    def from_plain(cls, content: dict[str, Any]) -> "ChartPoints":
+        """Return the points that `to_plain` wrote."""
         points = cls()
         points.width = content["width"]
         points.whole = [[math.nan if x is None else x for x in one] for one in content["whole"]]

@@ -13,7 +13,7 @@ from dynabandit.service.domain.shadow import Shadow
 from dynabandit.service.monitoring_types import ShadowState
 from dynabandit.service.projections.arm_comparison import MAX_COMPARED, probabilities_of_best, uplifts
 from dynabandit.service.projections.bandit_history import BanditHistory
-from dynabandit.service.projections.chart_points import Series
+from dynabandit.service.projections.chart_points import ChartSeries
 from dynabandit.service.projections.recent_contexts import example_context
 from dynabandit.stats.intervals import Estimate, agresti_coull, binomial_total
 
@@ -166,13 +166,13 @@ def _recent_change(history: BanditHistory) -> dict[str, Any] | None:
 # The last N decisions
 
 
-def _recent_start(series: Series) -> int:
+def _recent_start(series: ChartSeries) -> int:
     """Return the first point of the last N decisions."""
     steps = series.step[-1]
     return int(np.searchsorted(series.step, steps - max(RECENT_STEPS, RECENT_SHARE * steps), side="right"))
 
 
-def _recent_rate(series: Series) -> dict[str, Any]:
+def _recent_rate(series: ChartSeries) -> dict[str, Any]:
     """Return how many decisions count as recent, and the reward rate during them."""
     if len(series.step) == 0:
         return {"recent_decisions": 0, "recent_rate": None}
@@ -183,13 +183,13 @@ def _recent_rate(series: Series) -> dict[str, Any]:
     return {"recent_decisions": int(steps), "recent_rate": _round(total / count) if count > 0 else None}
 
 
-def _recent_plays(series: Series) -> np.ndarray:
+def _recent_plays(series: ChartSeries) -> np.ndarray:
     """Return the plays of each tracked arm among the last N decisions."""
     start = _recent_start(series) if len(series.step) else 0
     return np.asarray(series.plays[start:].sum(axis=0))
 
 
-def _rates(series: Series) -> list[float | None]:
+def _rates(series: ChartSeries) -> list[float | None]:
     """Return the reward rate around each point."""
     if len(series.step) == 0:
         return []
@@ -198,7 +198,7 @@ def _rates(series: Series) -> list[float | None]:
     return [float(total / count) if count > 0 else None for count, total in zip(counts, totals, strict=True)]
 
 
-def _sparkline(history: BanditHistory, series: Series) -> dict[str, Any]:
+def _sparkline(history: BanditHistory, series: ChartSeries) -> dict[str, Any]:
     """Return the reward rate at points from the first to the last decision of the charts, and how many these are.
 
     The place of a point is a fraction of these decisions.
@@ -212,7 +212,7 @@ def _sparkline(history: BanditHistory, series: Series) -> dict[str, Any]:
     return {"decisions": charted, "points": shown}
 
 
-def _smoothing_span(series: Series) -> int:
+def _smoothing_span(series: ChartSeries) -> int:
     """Return over how many points shares and rates are computed."""
     last = series.step[-1]
     return max(1, math.ceil(max(SMOOTH_STEPS, SMOOTH_SHARE * last) * len(series.step) / max(last, 1)))
@@ -235,7 +235,7 @@ def _lowest_forgetting(history: BanditHistory) -> float | None:
 # Arms
 
 
-def _arms(history: BanditHistory, series: Series) -> list[dict[str, Any]]:
+def _arms(history: BanditHistory, series: ChartSeries) -> list[dict[str, Any]]:
     recent = _recent_plays(series)
     total = max(recent.sum(), 1.0)
     columns = list(history.columns.items())
@@ -283,7 +283,7 @@ def _retired_arms(history: BanditHistory) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _line(history: BanditHistory, column: int, series: Series) -> dict[str, Any]:
+def _line(history: BanditHistory, column: int, series: ChartSeries) -> dict[str, Any]:
     """Return the lines of one arm."""
     name = history.bandit.names[column]
     retired = history.columns.get(name) != column
@@ -303,7 +303,7 @@ def _line(history: BanditHistory, column: int, series: Series) -> dict[str, Any]
     }
 
 
-def _other_arms(history: BanditHistory, drawn: list[int], series: Series) -> dict[str, Any] | None:
+def _other_arms(history: BanditHistory, drawn: list[int], series: ChartSeries) -> dict[str, Any] | None:
     """Return the share of all arms that have no lines of their own."""
     count = len(history.plays) - len(drawn)
     if count == 0 or len(series.step) == 0:
@@ -311,7 +311,7 @@ def _other_arms(history: BanditHistory, drawn: list[int], series: Series) -> dic
     return {"arms": count, "share": _rounded(np.clip(1.0 - _shares(series, drawn), 0.0, 1.0))}
 
 
-def _shares(series: Series, columns: list[int]) -> np.ndarray:
+def _shares(series: ChartSeries, columns: list[int]) -> np.ndarray:
     """Return the share of some arms together in the decisions around each point."""
     if len(series.step) == 0:
         return np.zeros(0)
@@ -323,7 +323,7 @@ def _shares(series: Series, columns: list[int]) -> np.ndarray:
 # The whole bandit
 
 
-def _uniform_baseline(history: BanditHistory, series: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _uniform_baseline(history: BanditHistory, series: ChartSeries) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the total reward of uniform choices at each point: lower end, estimate, upper end."""
     mean, variance = history.uniform.along(series.uniform_plays)
     if not history.is_bounded:
@@ -332,7 +332,7 @@ def _uniform_baseline(history: BanditHistory, series: Series) -> tuple[np.ndarra
     return binomial_total(mean + series.untracked_mean, variance + series.untracked_variance, series.rewards)
 
 
-def _shared_series(series: Series, baseline: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, Any]:
+def _shared_series(series: ChartSeries, baseline: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[str, Any]:
     """Return the series that all arms share."""
     return {
         "step": _rounded(series.step),

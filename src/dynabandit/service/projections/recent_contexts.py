@@ -80,13 +80,13 @@ class RecentContexts:
         order = sorted(groups, key=lambda label: _place(label, [value for value, _, _ in groups[label]]))
         return [_summary(label, groups[label]) for label in order]
 
-    def to_json(self) -> list[Any]:
+    def to_plain(self) -> list[Any]:
         """Return all decisions as plain values."""
         return [[step, *decision] for step, decision in self._decisions.items()]
 
     @classmethod
-    def from_json(cls, content: list[Any]) -> "RecentContexts":
-        """Return what `to_json` wrote."""
+    def from_plain(cls, content: list[Any]) -> "RecentContexts":
+        """Return what `to_plain` wrote."""
         recent = cls()
         for step, column, context, reward in content:
             recent._decisions[step] = column, context, reward

@@ -123,13 +123,13 @@ class UniformBaseline:
         smooth = (s + 1.0) / (n + 2.0)
         return float(weight @ mean), float((weight**2) @ (smooth * (1.0 - smooth) / np.maximum(n, 1)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the state as plain values for `from_dict`."""
+    def to_plain(self) -> dict[str, Any]:
+        """Return the state as plain values for `from_plain`."""
         return dict(vars(self))
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> "UniformBaseline":
-        """Return the baseline whose state `to_dict` returned."""
+    def from_plain(cls, content: dict[str, Any]) -> "UniformBaseline":
+        """Return the baseline whose state `to_plain` returned."""
         uniform = cls()
         for name in vars(uniform):
             setattr(uniform, name, content[name])
