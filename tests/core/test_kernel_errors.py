@@ -168,8 +168,12 @@ def test_a_kernel_that_does_not_fit_the_package_is_shown_and_not_the_call_of_it(
     score, update = users["score"], users["learn"]
 
     @kernel
+    def own(params: Any) -> float:  # a function of the package, which fits
+        return params.rate
+
+    @kernel
     def add_score(params: Any) -> Any:
-        return 1.0 + score(params)
+        return 1.0 + own(params) + score(params)
 
     @kernel
     def learn_both(params: Any) -> None:

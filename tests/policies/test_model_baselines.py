@@ -15,7 +15,7 @@ from driver import Driver
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, uniform, words
 from dynabandit.policies import predictive_sampling
 from dynabandit.policies.base import Policy
-from dynabandit.policies.kalman_thompson import DRIFTS
+from dynabandit.policies.kalman_thompson import DRIFTS, predict
 from oracles import kalman
 
 TOLERANCE = 1e-7
@@ -144,15 +144,30 @@ def test_a_late_reward_of_an_earlier_decision_takes_no_time() -> None:
     assert late.memory[1, 0] < before[1]
 
 
-def test_the_belief_is_averaged_over_the_drifts() -> None:
-    policy = db.policy("kalman-ts")
+@pytest.mark.parametrize("persistence", [1.0, 0.9])
+def test_an_arm_is_predicted_from_the_step_of_its_latest_decision_on(persistence: float) -> None:
+    driver = Driver(db.policy("kalman-ts", drift=0.1, persistence=persistence), arms=2)
+    driver.learn(0, 9, 1.0)
+    mean, variance = driver.memory[1:, 0].tolist()
+    expected = [(mean, variance)] * 2  # also at an earlier step
+    for _ in range(2):
+        mean, variance = 0.5 + persistence * (mean - 0.5), min(persistence**2 * variance + 0.01, 1 / 12)
+        expected.append((mean, variance))
+    for number, numbers in zip((3, 9, 10, 11), expected, strict=True):
+        assert predict(driver.state, 0, 0, number, driver.params) == pytest.approx(numbers, rel=1e-12)
+
+
+@pytest.mark.parametrize("persistence", [1.0, 0.9])
+def test_the_belief_is_averaged_over_the_drifts(persistence: float) -> None:
+    policy = db.policy("kalman-ts", persistence=persistence)
     driver = Driver(policy, arms=2)
     assert policy.belief(driver.memory[:, 1], driver.shared) == pytest.approx((0.5, 0.25, 1.0, 3.0))
     for step, reward in enumerate([1.0, 1.0, 0.0, 1.0, 1.0], start=1):
         driver.learn(0, step, reward)
     filters = driver.memory[1:, 0].reshape(-1, 2)
     mean, variance = np.average(filters, axis=0, weights=shares(driver))
-    kept = np.average(filters[:, 1] / (filters[:, 1] + np.square(DRIFTS)), weights=shares(driver))
+    predicted = persistence**2 * filters[:, 1] + np.square(DRIFTS)
+    kept = np.average(np.minimum(filters[:, 1] / predicted, 1.0), weights=shares(driver))
     found = policy.belief(driver.memory[:, 0], driver.shared)
     assert found == pytest.approx((mean, mean * (1 - mean), kept, mean * (1 - mean) / variance))
     assert found.forgetting < 1.0

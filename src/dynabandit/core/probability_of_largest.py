@@ -84,12 +84,6 @@ class Density(NamedTuple):
 
 
 @kernel
-def softplus(t: float) -> float:
-    """Return log(1 + e^t)."""
-    return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
-
-
-@kernel
 def stirling_rest(x: float) -> float:
     """Return log Gamma(x) minus Stirling's formula, for x > 0."""
     if x >= 1.0:
