@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from llvmlite import binding as llvm
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
 from numba.core.errors import ForceLiteralArg, NumbaError
 from numba.core.registry import cpu_target
 
@@ -275,9 +276,9 @@ def test_a_numba_with_other_code_libraries_is_recognised(monkeypatch: pytest.Mon
     if missing == "library":
         monkeypatch.setattr(numba_internals, "JITCodeLibrary", object)
     elif missing == "wrapper":
-        monkeypatch.delattr(numba_internals.CPUContext, "create_cfunc_wrapper")
+        monkeypatch.delattr(CPUContext, "create_cfunc_wrapper")
     elif missing == "class":
-        monkeypatch.delattr(numba_internals.JITCPUCodegen, "_library_class")
+        monkeypatch.delattr(JITCPUCodegen, "_library_class")
     else:
         monkeypatch.delattr(JITCodeLibrary, "get_pointer_to_function")
     assert not has_code_libraries()

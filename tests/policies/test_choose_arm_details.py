@@ -212,7 +212,8 @@ def test_a_policy_that_chooses_itself_is_given_the_step_without_a_common_number(
 @pytest.mark.parametrize("optimistic", [False, True])
 def test_room_for_more_arms_stays_unused(optimistic: bool) -> None:
     choice = Choice(11)
-    choice.memory[:, [3, 10]], choice.idle[[3, 10]], choice.state.last_played[[3, 10]] = 9.0, 0, 59  # ties
+    for best in (3, 10):  # a tie
+        choice.memory[:, best], choice.idle[best], choice.state.last_played[best] = (90.0, 9.0), 0, 59
     choice.scratch = np.full((SCRATCH_ROWS, 14), math.nan)
     choice.space = choice.space._replace(scratch=choice.scratch)
     expected = choice.pruned(optimistic)

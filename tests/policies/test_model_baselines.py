@@ -157,17 +157,27 @@ def test_an_arm_is_predicted_from_the_step_of_its_latest_decision_on(persistence
         assert predict(driver.state, 0, 0, number, driver.params) == pytest.approx(numbers, rel=1e-12)
 
 
-@pytest.mark.parametrize("persistence", [1.0, 0.9])
-def test_the_belief_is_averaged_over_the_drifts(persistence: float) -> None:
-    policy = db.policy("kalman-ts", persistence=persistence)
+def test_a_belief_fades_towards_the_prior_and_by_its_drift() -> None:
+    for drift, forgetting in ((0.1, None), (0.0, 1.0)):
+        policy = db.policy("kalman-ts", drift=drift, persistence=0.9)
+        driver = Driver(policy, arms=2)
+        for step in range(1, 6):
+            driver.learn(0, step, 1.0)
+        variance = driver.memory[2, 0]
+        expected = variance / (0.9**2 * variance + 0.1**2) if forgetting is None else forgetting
+        assert policy.belief(driver.memory[:, 0], driver.shared).forgetting == pytest.approx(expected, rel=1e-12)
+        assert expected < 0.99 or drift == 0.0
+
+
+def test_the_belief_is_averaged_over_the_drifts() -> None:
+    policy = db.policy("kalman-ts")
     driver = Driver(policy, arms=2)
     assert policy.belief(driver.memory[:, 1], driver.shared) == pytest.approx((0.5, 0.25, 1.0, 3.0))
     for step, reward in enumerate([1.0, 1.0, 0.0, 1.0, 1.0], start=1):
         driver.learn(0, step, reward)
     filters = driver.memory[1:, 0].reshape(-1, 2)
     mean, variance = np.average(filters, axis=0, weights=shares(driver))
-    predicted = persistence**2 * filters[:, 1] + np.square(DRIFTS)
-    kept = np.average(np.minimum(filters[:, 1] / predicted, 1.0), weights=shares(driver))
+    kept = np.average(filters[:, 1] / (filters[:, 1] + np.square(DRIFTS)), weights=shares(driver))
     found = policy.belief(driver.memory[:, 0], driver.shared)
     assert found == pytest.approx((mean, mean * (1 - mean), kept, mean * (1 - mean) / variance))
     assert found.forgetting < 1.0
