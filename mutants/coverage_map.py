@@ -20,14 +20,17 @@ from suite import OPTIONS, PACKAGES, ROOT, SOURCE, TESTS, discard_output
 
 __all__ = ["CoverageMap", "count_branches", "measure"]
 
+FAST = 0.02  # seconds
+
 
 @dataclass
 class CoverageMap:
-    """The seconds that each test takes, and the tests that reach each line of each module."""
+    """The seconds that each test takes, the tests that reach each line of each module, and the lines reached before."""
 
     digest: str
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    at_import: dict[str, list[int]] = field(default_factory=dict)
     controlled: bool = False
 
     def tests_of(self, module: str, lines: Iterable[int]) -> list[str]:
@@ -35,12 +38,19 @@ class CoverageMap:
 
         Without lines, these are the tests that reach any line of the module, and then all others of its package: a
         number that is read when the module is imported, such as a default, may be noticed without any of its lines.
+        The same holds for a line of a function that is called when a module is imported, such as one that makes
+        kernels. Fast tests come first, also those that do not reach the module.
         """
         known = self.lines.get(module, {})
-        reached = {test for line in (lines or known) for test in known.get(line, ())}
+        lines = list(lines)
+        reached = {test for line in lines for test in known.get(line, ())}
+        if lines and not set(lines) & set(self.at_import.get(module, ())):
+            return self._fastest_first(reached)
+        of_module = {test for tests in known.values() for test in tests}
         package = f"tests/{module.partition('/')[0]}/"
-        others = set() if lines else {test for test in self.seconds if test.startswith(package)} - reached
-        return [*self._fastest_first(reached), *self._fastest_first(others)]
+        others = {test for test in self.seconds if test.startswith(package)}
+        ranks = {test: (test not in reached, test not in of_module) for test in reached | of_module | others}
+        return sorted(ranks, key=lambda test: (self.seconds[test] > FAST, ranks[test], self.seconds[test], test))
 
     def _fastest_first(self, tests: Iterable[str]) -> list[str]:
         return sorted(tests, key=lambda test: (self.seconds[test], test))
@@ -60,6 +70,7 @@ class CoverageMap:
             for module, known in self.lines.items()
         }
         kept = {"digest": self.digest, "controlled": self.controlled, "seconds": self.seconds, "lines": lines}
+        kept["at_import"] = self.at_import
         path.write_text(json.dumps(kept))
 
     @classmethod
@@ -70,7 +81,7 @@ class CoverageMap:
             module: {int(line): [names[number] for number in tests] for line, tests in known.items()}
             for module, known in kept["lines"].items()
         }
-        return cls(kept["digest"], kept["seconds"], lines, kept["controlled"])
+        return cls(kept["digest"], kept["seconds"], lines, kept["at_import"], kept["controlled"])
 
 
 def measure(folder: Path, jobs: int) -> CoverageMap:
@@ -164,8 +175,12 @@ def gather(folder: Path, digest: str) -> CoverageMap:
         for file in data.measured_files():
             module = Path(file).relative_to(SOURCE).as_posix()
             known = coverage_map.lines.setdefault(module, {})
+            at_import = set(coverage_map.at_import.get(module, ()))
             for line, tests in data.contexts_by_lineno(file).items():
+                if "" in tests:  # before the first test of the file
+                    at_import.add(line)
                 known.setdefault(line, []).extend(test for test in tests if test in coverage_map.seconds)
+            coverage_map.at_import[module] = sorted(at_import)
     return coverage_map
 
 

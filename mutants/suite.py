@@ -10,11 +10,11 @@ __all__ = ["OPTIONS", "PACKAGES", "ROOT", "SOURCE", "TESTS", "discard_output", "
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dynabandit"
 PACKAGES = ("core", "estimators", "policies", "environments")
-TESTS = (  # what `make interpreted` runs but for the service, and the docstring examples that are as fast
+TESTS = (  # what `make interpreted` runs but for the service, and the examples in docstrings
     "tests/core", "tests/estimators", "tests/policies", "tests/environments",
     "tests/offline/test_replay_oracle.py", "tests/simulation/test_traces.py", "tests/bandit",
     "tests/golden/test_paths.py", "tests/golden/test_saved_bandits.py", "src/dynabandit/core",
-    "src/dynabandit/estimators",
+    "src/dynabandit/estimators", "src/dynabandit/policies", "src/dynabandit/environments",
 )  # fmt: skip
 OPTIONS = (
     "-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider", "--assert=plain", "--tb=no", "--no-header", "-q",

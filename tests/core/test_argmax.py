@@ -30,6 +30,12 @@ def test_the_largest_number_is_found_at_every_index_and_nan_is_ignored(size: int
         assert top(numbers) == (2.0, index, 1)
 
 
+@pytest.mark.parametrize("size", [3, 2 * MANY])
+def test_where_no_number_is_above_minus_infinity_the_index_is_0(size: int) -> None:
+    assert top(np.full(size, -math.inf)) == (-math.inf, 0, size)
+    assert top(np.full(size, math.nan)) == (-math.inf, 0, 0)
+
+
 @pytest.mark.parametrize("size", [*range(1, 10), *range(MANY - 1, 2 * MANY + 9)])
 def test_the_largest_number_is_found_for_sizes_around_multiples_of_eight(size: int) -> None:
     for index in range(size):

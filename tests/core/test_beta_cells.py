@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from dynabandit.core.beta_cells import log_distribution, write_log_distribution, write_points
+from dynabandit.core.beta_cells import (
+    fraction,
+    log_distribution,
+    write_fractions,
+    write_log_distribution,
+    write_points,
+)
 
 SHAPES = [(1.0, 1.0), (2.0, 2.0), (0.3, 0.7), (1e-3, 5.0), (3.0, 900.0), (450.0, 550.0), (2e4, 3e4), (1e-12, 1e-12)]
 
@@ -96,3 +102,10 @@ def test_probabilities_that_no_simulation_sees_are_0() -> None:
     assert logs[0] == 0.0
     assert logs[-1] == -math.inf
     assert ((logs < 0.0) & np.isfinite(logs)).any()
+
+
+@pytest.mark.parametrize("x", [[0.4, 1e-9, 1e-9], [0.4, 0.4, 1e-9], [1e-9, 1e-9, 0.4], [1e-9, 0.4, 0.4]])
+def test_all_fractions_of_a_sequence_are_exact_once_that_of_its_largest_point_is(x: list[float]) -> None:
+    work = np.zeros(4 * len(x))
+    write_fractions(np.array(x), 2e4, 3e4, work)
+    assert work[: len(x)] == pytest.approx([fraction(one, 2e4, 3e4) for one in x], rel=1e-13)

@@ -110,6 +110,18 @@ def test_the_thread_starts_only_after_every_stop_was_resumed(monkeypatch: pytest
     assert started.call_count == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_has_a_list_of_its_own() -> None:
+    lock, waiting = module._thread._lock, module._thread._waiting
+    child = os.fork()
+    if child == 0:
+        forgotten = module._thread._lock is not lock and module._thread._waiting is not waiting
+        os._exit(0 if forgotten and module._thread._stops == 0 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert module._thread._lock is lock
+    assert module._thread._stops == 0
+
+
 class Dispatcher:
     """A function as Numba compiles it, when the test says so."""
 
@@ -126,6 +138,7 @@ class Dispatcher:
         return "interpreted"
 
     def compile(self, signature: Any) -> None:
+        numba_internals._stop_if_asked()  # as in every step of a compilation
         self.asked.append(signature)
         self.signatures.append(signature)
 

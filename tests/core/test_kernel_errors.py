@@ -167,26 +167,39 @@ def test_a_kernel_that_does_not_fit_the_package_is_shown_and_not_the_call_of_it(
     monkeypatch.setattr(kernel_errors, "PACKAGE", Path(__file__).parent)  # the callers below are taken for its code
     score, update = users["score"], users["learn"]
 
+    def make_add(score: Any) -> Any:
+        @kernel
+        def add_score(params: Any) -> Any:
+            return 1.0 + score(params)
+
+        return add_score
+
     @kernel
-    def add_score(params: Any) -> Any:
-        return 1.0 + score(params)
+    def own(params: Any) -> float:  # a function of the package, which fits
+        return params.rate
+
+    add_own, add_score = make_add(own), make_add(score)
+
+    @kernel
+    def add_both(params: Any) -> Any:
+        return add_own(params) + add_score(params)
 
     @kernel
     def learn_both(params: Any) -> None:
         update(params, params)
 
-    def message(function: Any) -> list[str]:
+    def message(function: Any, place: Any) -> list[str]:
         if INTERPRETED:  # what Numba would say
-            line = function.__code__.co_firstlineno + 2
+            line = place.__code__.co_firstlineno + 2
             return str(describe(f"a problem\n{HERE.format(file=__file__, line=line)}", function)).splitlines()
         with pytest.raises(KernelError) as caught:
             compiled(function)(Params(0.5))
         return str(caught.value).splitlines()
 
-    assert message(add_score) == [
+    assert message(add_both, add_score) == [
         "cannot compile score: it returns nothing", f'  File "{file}", line 4, in score', "    def score(params):",
     ]  # fmt: skip
-    assert message(learn_both) == [
+    assert message(learn_both, learn_both) == [
         "cannot compile learn: its arguments must be (params, params), got (params)",
         f'  File "{file}", line 8, in learn',
         "    def learn(params):",

@@ -105,9 +105,10 @@ def test_the_errors_of_stirlings_formula_are_computed_only_if_their_bounds_do_no
     monkeypatch: pytest.MonkeyPatch, a: float, b: float
 ) -> None:
     limit = -0.7
-    most = limit - 1.0 / (12.0 * a) - 1.0 / (12.0 * b) + 1.0 / (360.0 * a**3) + 1.0 / (360.0 * b**3)
-    least = limit - 1.0 / (12.0 * a) - 1.0 / (12.0 * b) - 1.0 / (360.0 * (a + b) ** 3)
-    places = [least - 1.0, least - 1e-12, least + 1e-12, most - 1e-12, most + 1e-12, most + 1.0]
+    n = a + b
+    most = limit - 1.0 / (12.0 * a) - 1.0 / (12.0 * b) + 1.0 / (360.0 * a * a * a) + 1.0 / (360.0 * b * b * b)
+    least = limit - 1.0 / (12.0 * a) - 1.0 / (12.0 * b) - 1.0 / (360.0 * n * n * n)
+    places = [least - 1.0, least - 1e-12, least, most - 1e-12, most, most + 1.0]
     for error, computed in ((1e300, [False, False]), (-1e300, [True, True])):
         monkeypatch.setattr(largest_beta_draw, "stirling_error", lambda x, error=error: error)
         decided = [is_below_by_stirling(one, limit, a, b) for one in places]

@@ -5,13 +5,15 @@ import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from llvmlite import binding as llvm
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext
 from numba.core.errors import ForceLiteralArg, NumbaError
 from numba.core.registry import cpu_target
 
@@ -131,6 +133,19 @@ def test_a_thread_waits_for_a_lock_until_it_is_asked_to_stop(monkeypatch: pytest
     assert attempts == [False, True]
 
 
+def test_the_lock_of_a_folder_is_tried_or_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    asked: list[int] = []
+    monkeypatch.setattr(fcntl, "flock", lambda file, operation: asked.append(operation))
+    with numba_internals._locked(tmp_path):
+        assert asked == [fcntl.LOCK_EX]
+    with numba_internals.stop_compiling_when(lambda: False), numba_internals._locked(tmp_path):
+        assert asked == [fcntl.LOCK_EX, fcntl.LOCK_UN, fcntl.LOCK_EX | fcntl.LOCK_NB]
+    asked.clear()
+    with numba_internals._locked(None):
+        assert asked == []
+
+
 def test_the_lock_of_numba_is_held_while_a_function_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     lock = global_compiler_lock
     assert not lock.is_locked()
@@ -240,6 +255,33 @@ def test_a_library_generates_machine_code_of_all_that_it_calls_when_its_address_
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(usual.get_pointer_to_function("usual"))(2) == 15
     assert inner.has_machine_code
     assert library_of("last", texts[0].replace("@middle", "@last"), inner).get_pointer_to_function("last") > 0
+
+
+def test_a_library_takes_over_what_those_that_it_calls_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = library_of("inner", INNER)
+    inner._reload_init.add("loaded")
+    text = "@environment = global i64 0\n@other = global i64 0\n" + LLVM.format(name="one", called="inner", amount=1)
+    library = library_of("one", text, inner)
+    assert library._reload_init == {"loaded"}
+    given: list[tuple[str, str]] = []
+    monkeypatch.setattr(numba_internals, "lookup_environment", {"environment": "of one"}.get)
+    monkeypatch.setattr(library._codegen, "set_env", lambda *arguments: given.append(arguments))
+    library.get_pointer_to_function("one")
+    assert given == [("environment", "of one")]
+
+
+@pytest.mark.parametrize("missing", ["library", "wrapper", "class", "method"])
+def test_a_numba_with_other_code_libraries_is_recognised(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    assert has_code_libraries()
+    if missing == "library":
+        monkeypatch.setattr(numba_internals, "JITCodeLibrary", object)
+    elif missing == "wrapper":
+        monkeypatch.delattr(CPUContext, "create_cfunc_wrapper")
+    elif missing == "class":
+        monkeypatch.delattr(JITCPUCodegen, "_library_class")
+    else:
+        monkeypatch.delattr(JITCodeLibrary, "get_pointer_to_function")
+    assert not has_code_libraries()
 
 
 def test_a_thread_that_shall_stop_does_not_finish_a_library() -> None:

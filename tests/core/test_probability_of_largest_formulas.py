@@ -23,6 +23,7 @@ from dynabandit.core.probability_of_largest import (
     gauss_legendre,
     integrate_panel,
     lower_end,
+    multiply,
     panel_width,
     probabilities_of_largest,
     share_rest,
@@ -193,6 +194,21 @@ def test_a_density_that_ends_above_a_panel_or_at_its_lower_end_is_not_computed()
     work = Work(np.zeros((2, 16)), np.ones((2, 16)), np.zeros(2))
     integrate_panel(STUDENT, laws, densities, (1.5, 1.0), RULE, work)
     assert [row.any() for row in work.values] == [False, True]
+
+
+def test_rounding_makes_no_distribution_function_negative() -> None:
+    laws = np.array([[0.0, 1.0, INF]])
+    work = Work(np.zeros((1, 16)), np.ones((1, 16)), np.ones(1))  # the whole law is above the panel already
+    integrate_panel(STUDENT, laws, np.array([density_of(STUDENT, laws[0])]), (0.5, 0.0), RULE, work)
+    assert (work.below == 0.0).all()
+
+
+def test_the_product_that_is_compiled_is_that_of_the_interpreted_function() -> None:
+    matrix, vector = np.arange(6.0).reshape(3, 2) - 1.0, np.array([2.0, -0.5])
+    products = np.full((2, 3), math.nan)
+    multiply(matrix, vector, products[0])
+    multiply.compiled_as(matrix, vector, products[1])(matrix, vector, products[1])  # type: ignore[attr-defined]
+    assert products.tolist() == [[-2.0, 1.0, 4.0]] * 2
 
 
 @pytest.mark.parametrize(("error", "valid"), [(9e-7, True), (-9e-7, True), (1.1e-6, False), (-1.1e-6, False)])

@@ -137,18 +137,21 @@ def is_inside(arm: int, end: int) -> bool:
     return 0 <= arm < end
 
 
+@pytest.mark.parametrize("steps", [50, 49])
 @pytest.mark.parametrize("leads", [True, False])
 @pytest.mark.parametrize("name", ["case-3", "needle"])
-def test_lanes_write_the_means_of_arms_that_exist_and_the_leader_writes_the_best(name: str, leads: bool) -> None:
+def test_lanes_write_the_means_of_arms_that_exist_and_the_leader_writes_the_best(
+    name: str, leads: bool, steps: int
+) -> None:
     environment = example(name)
     lanes = SINGLE_LANE._replace(rounds=two_more, exists=is_inside, is_leader=lambda: leads)
     state = np.full((len(environment.slots), environment.arms), math.nan)
-    means, best = np.empty((50, environment.arms)), np.full(50, math.nan)
+    means, best = np.empty((steps, environment.arms)), np.full(steps, math.nan)
     write_path = make_write_path(environment.functions, lanes)
     path = PathArrays(means, best, np.zeros((1, 1, 1)))
-    write_path(state, np.array(environment.params()), environment.table(), path, 1, 50, stream(3))
-    assert (means == environment.path(50, seed=3)).all()
-    assert np.array_equal(best, means.max(axis=1) if leads else np.full(50, math.nan), equal_nan=True)
+    write_path(state, np.array(environment.params()), environment.table(), path, 1, steps, stream(3))
+    assert (means == environment.path(steps, seed=3)).all()
+    assert np.array_equal(best, means.max(axis=1) if leads else np.full(steps, math.nan), equal_nan=True)
 
 
 def test_a_bernoulli_reward_is_one_where_its_uniform_number_is_below_the_mean() -> None:

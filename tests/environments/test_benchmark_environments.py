@@ -10,6 +10,7 @@ from scipy import stats
 import dynabandit as db
 from dynabandit.core.streams import LARGEST_STEP, PATH, START, stream, uniform, uniform_pair, words
 from dynabandit.environments import Burst, EnvironmentStep, Needle, Rotting, Seasonal, seasonal
+from dynabandit.environments.piecewise_benchmarks import FOR_ALL
 from laws import ERROR_RATE, assert_law, assert_share, assert_uncorrelated, size
 
 
@@ -67,6 +68,18 @@ def test_breakpoints_are_common_to_all_arms_and_every_new_mean_is_uniform() -> N
     always = db.environment("random-breakpoints", arms=2, rate=1.0).path(horizon=2, seed=1)
     roles = (START, 0), (PATH, 2)  # the first step has the first means, although every step is a breakpoint
     assert always.tolist() == [[uniform(stream(1), role, step, arm) for arm in range(2)] for role, step in roles]
+
+
+@pytest.mark.parametrize("changed", ["all", "one"])
+def test_a_pair_of_uniform_numbers_decides_on_a_breakpoint_and_its_arm(changed: str) -> None:
+    path = db.environment("random-breakpoints", arms=3, rate=0.5, changed=changed).path(30, seed=1)
+    means = [uniform(stream(1), START, 0, arm) for arm in range(3)]
+    for step in range(1, 31):
+        chance, which = uniform_pair(words(stream(1), PATH, step, FOR_ALL, 0))
+        if step > 1 and chance < 0.5:
+            for arm in range(3) if changed == "all" else [int(3 * which)]:
+                means[arm] = uniform(stream(1), PATH, step, arm)
+        assert path[step - 1].tolist() == means
 
 
 def test_one_changed_arm_is_any_arm() -> None:

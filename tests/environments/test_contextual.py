@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import dynabandit as db
+from dynabandit.core.context import Context
 from dynabandit.core.lanes import SINGLE_LANE
 from dynabandit.core.streams import FEATURES, PATH, START, normal_pair, pick, stream, uniform, uniform_pair, words
-from dynabandit.environments.base import PathArrays, make_write_path
+from dynabandit.environments.base import EnvironmentStep, PathArrays, make_write_path
 from dynabandit.environments.drifting_models import CHANGES, FOR_ALL
+from dynabandit.environments.recorded_contexts import RecordedContexts, row_of
 
 SEED, HORIZON = 5, 60
 CONTEXTS = [[1.0, 0.5], [1.0, -2.0], [1.0, 3.0], [1.0, 7.0]]
@@ -185,11 +187,11 @@ def test_means_of_drifting_models_follow_from_features_and_coefficients(change: 
 
 def test_features_are_normal_numbers_after_a_constant_and_may_travel() -> None:
     still = db.environment("lin-drift", arms=3, dimension=4, period=12)
-    moving = db.environment("moving-contexts", arms=3, dimension=4, period=12, travel=3)
+    moving = db.environment("moving-contexts", arms=3, dimension=4, period=12, travel=0.5)
     for step in (1, 2, 30):
         drawn = normals(FEATURES, step, 0, 4)
         assert written(still).features[step - 1, 0].tolist() == [1.0, *drawn[1:]]
-        shift = 3.0 * np.sin(2.0 * np.pi * (step / 12 + np.arange(1, 4) / 4))
+        shift = 0.5 * np.sin(2.0 * np.pi * (step / 12 + np.arange(1, 4) / 4))
         assert written(moving).features[step - 1, 0, 0] == 1.0
         assert written(moving).features[step - 1, 0, 1:] == pytest.approx(drawn[1:] + shift)
     own = written(db.environment("lin-drift", arms=3, dimension=4, models="shared")).features
@@ -210,9 +212,11 @@ def test_means_of_a_linear_model_with_a_large_scale_end_at_zero_and_one() -> Non
     assert (means.min(), means.max()) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(("window", "stride", "rotation"), [(None, 0.0, 7), (2, 0.03, 7), (None, 0.0, 1)])
+@pytest.mark.parametrize(
+    ("window", "stride", "rotation"), [(None, 0.0, 7), (2, 0.03, 7), (None, 0.0, 1), (None, 0.0, None)]
+)
 def test_recorded_rows_are_drawn_from_a_moving_window_and_their_rewards_rotate(
-    window: int | None, stride: float, rotation: int
+    window: int | None, stride: float, rotation: int | None
 ) -> None:
     given = EXAMPLES["recorded-contexts"] | {"window": window, "stride": stride, "rotation": rotation}
     environment = db.environment("recorded-contexts", **given)
@@ -222,7 +226,7 @@ def test_recorded_rows_are_drawn_from_a_moving_window_and_their_rewards_rotate(
         row = int((step - 1) * stride) + pick(stream(SEED), FEATURES, step, 0, window or 4)
         rows.append(row)
         assert features[step - 1, 0].tolist() == CONTEXTS[row]
-        assert means[step - 1].tolist() == np.roll(MEANS[row], (step - 1) // rotation).tolist()
+        assert means[step - 1].tolist() == np.roll(MEANS[row], (step - 1) // (rotation or HORIZON)).tolist()
     assert set(rows) == ({0, 1, 2, 3} if window is None else {0, 1, 2})
     assert environment.longest == (2**32 - 1 if window is None else 67)
 
@@ -246,7 +250,12 @@ WRONG_ROWS: list[tuple[dict[str, Any], str]] = [
     ({"stride": 0.5, "window": 4}, "if stride is positive, got window=4 and stride=0.5"),
     ({"contexts": CONTEXTS[:3]}, "contexts must have as many rows as means, 4, got 3"),
     ({"contexts": [1.0, 2.0]}, r"contexts must have rows of 1 to 256 features, got an array of shape \(2,\)"),
-    ({"contexts": [[1.0, math.nan], *CONTEXTS[1:]]}, r"contexts\[0\]\[1\] must be a finite number, got nan"),
+    (
+        {"contexts": [[1.0, math.nan], [math.inf, 1.0], *CONTEXTS[2:]]},
+        r"contexts\[0\]\[1\] must be .*, got nan",
+    ),
+    ({"contexts": [[]] * 4}, r"contexts must have rows of 1 to 256 features, got an array of shape \(4, 0\)"),
+    ({"contexts": [[1.0] * 257] * 4}, r"of 1 to 256 features, got an array of shape \(4, 257\)"),
     ({"contexts": [[1.0], [1.0, 2.0]]}, "contexts must be an array of numbers, each row of the same length"),
     ({"means": [[0.1, 1.2], *MEANS[1:]]}, "means must be an array of numbers, each row of the same length"),
     ({"means": [[0.1, 1.2]]}, r"means\[0\]\[1\] must be a number in \[0, 1\], got 1.2"),
@@ -265,6 +274,26 @@ def test_invalid_parameters_are_named(name: str, wrong: dict[str, Any], message:
 def test_invalid_rows_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         db.environment("recorded-contexts", **EXAMPLES["recorded-contexts"] | wrong)
+
+
+@pytest.mark.parametrize("dimension", [1, 256])
+def test_rows_may_have_one_feature_or_as_many_as_are_allowed(dimension: int) -> None:
+    environment = db.environment("recorded-contexts", contexts=[[1.0] * dimension] * 4, means=MEANS)
+    assert environment.context == Context(dimension, per_arm=False)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_neither_the_reward_law_nor_a_table_is_printed(name: str) -> None:
+    shown = repr(db.environment(name, **EXAMPLES[name]))
+    assert not [field for field in ("rewards", "contexts", "means") if f"{field}=" in shown]
+
+
+@pytest.mark.parametrize("number", [10, 1000])
+def test_a_window_does_not_move_beyond_the_last_row(number: int) -> None:
+    environment = db.environment("recorded-contexts", contexts=CONTEXTS, means=MEANS, window=2, stride=0.5)
+    assert isinstance(environment, RecordedContexts)
+    step = EnvironmentStep(number, 3, environment.table(), stream(SEED), np.zeros((1, 2)))
+    assert row_of(step, environment.params()) == 2 + pick(stream(SEED), FEATURES, number, 0, 2)
 
 
 def test_an_environment_ends_with_its_rows() -> None:

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from collections.abc import Iterator
+from typing import Any, cast
 
 import numpy as np
 import pandas
@@ -41,9 +42,29 @@ def test_digits_are_means_of_blocks_of_pixels() -> None:
     data = data_sets.digits()
     assert data.arms == tuple("0123456789")
     assert data.means.argmax(axis=1).tolist() == labels.tolist()
-    corner = images.reshape(-1, 8, 8)[:, 4:6, 2:4].mean(axis=(1, 2))  # the third row of blocks, the second column
-    expected = (corner - corner.mean()) / corner.std()
-    assert data.features[:, 1 + 2 * 4 + 1] == pytest.approx(expected, abs=1e-4)
+    for row in range(4):
+        for column in range(4):
+            block = images.reshape(-1, 8, 8)[:, 2 * row :, 2 * column :][:, :2, :2].mean(axis=(1, 2))
+            expected = (block - block.mean()) / block.std()
+            assert data.features[:, 1 + 4 * row + column] == pytest.approx(expected, abs=1e-4)
+
+
+def test_features_that_never_vary_are_0() -> None:
+    rows = np.array([[1.0, 5.0], [3.0, 5.0]])
+    assert data_sets._standardised(rows).tolist() == [[-1.0, 0.0], [1.0, 0.0]]
+
+
+def test_bananas_have_all_products_of_their_coordinates_up_to_degree_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.array([[0.5, 2.0], [-1.5, 1.0], [3.0, -0.5]])
+    monkeypatch.setattr(data_sets, "_river", lambda name: (rows, [name] * 3))
+    monkeypatch.setattr(data_sets, "_labelled", lambda features, labels: (features, labels))
+    features, labels = cast(Any, data_sets.bananas.__wrapped__())
+    expected = [
+        [x, y, x * x, x * y, y * y, x**3, x * x * y, x * y * y, y**3, x**4, x**3 * y, x * x * y * y, x * y**3, y**4]
+        for x, y in rows
+    ]
+    assert np.sort(features).tolist() == np.sort(expected).tolist()
+    assert labels == ["Bananas"] * 3
 
 
 def test_prompts_have_the_recorded_quality_less_their_cost() -> None:

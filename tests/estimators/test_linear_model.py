@@ -65,3 +65,20 @@ def test_so_many_coordinates_get_their_prior_back_that_none_fades_beyond_e_to_mi
     dimension: int, kept: float, expected: int
 ) -> None:
     assert linear_model.turns(dimension, kept) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((0.3, -1e-18, 0.5, 4.0), (0.3, 0.0)),  # rounding may make a variance negative
+        ((0.3, 0.0, 0.5, 4.0), (0.3, 0.0)),
+        ((0.3, -1e-18, 1.0, 4.0), (0.3, 0.0)),
+        ((0.3, 0.125, 1.0, 4.0), (0.3, 0.125)),
+        ((0.5, 0.125, 0.5, 4.0), (0.5 * 4.0 / 6.0, 1.0 / 6.0)),  # the precision is half of 8 and half of 4
+        ((0.5, 0.125, 0.0, 4.0), (0.0, 0.25)),  # the prior alone
+    ],
+)
+def test_a_prediction_fades_into_that_of_the_prior(
+    given: tuple[float, float, float, float], expected: tuple[float, float]
+) -> None:
+    assert linear_model.faded(*given) == pytest.approx(expected, rel=1e-15, abs=0.0)

@@ -1,5 +1,6 @@
 """The kernels of regressions against the recursions of the oracle, with dense algebra."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,12 @@ def test_the_weight_of_a_count_near_its_mean_is_the_limit_of_the_logarithmic_mea
     assert (p, p_slope) == (mean, mean)
     assert v == pytest.approx(mean * (1.0 + gap / 2.0 + gap**2 / 6.0), rel=2e-9)
     assert v_slope == pytest.approx(mean * (0.5 + gap / 6.0), rel=1e-4)
+
+
+@pytest.mark.parametrize(("eta", "log_mean"), [(49.5, 49.5), (50.0, 50.0), (50.5, 50.0), (1e9, 50.0)])
+def test_the_mean_of_counts_is_at_most_e_to_the_50(eta: float, log_mean: float) -> None:
+    assert links.log(eta, 0.0) == (math.exp(log_mean),) * 4
+    assert links.log(eta, math.exp(log_mean)) == (math.exp(log_mean),) * 4
 
 
 ESTIMATORS = [(LeastSquares, "identity"), (LogisticRegression, "logistic"), (PoissonRegression, "log")]

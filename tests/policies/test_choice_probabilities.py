@@ -13,8 +13,18 @@ import pytest
 from scipy import stats
 
 from dynabandit import Bandit
-from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, PolicyFunctions
-from dynabandit.policies.choice_probabilities import INTEGRATED, choice_of, on_upper_envelope
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, PolicyFunctions, PolicyState, Step
+from dynabandit.policies.base import ScoreLaw
+from dynabandit.policies.choice_probabilities import (
+    INTEGRATED,
+    choice_of,
+    on_upper_envelope,
+    probabilities_of_ties,
+    with_exploration,
+    write_laws,
+)
+from dynabandit.policies.choose_arm import Workspace
+from dynabandit.policies.score_laws import WEIGHTS
 from dynabandit.validation import COUNTS, REVENUE
 from laws import size
 
@@ -161,3 +171,44 @@ def test_nothing_changes() -> None:
         before = bandit.state_hash()
         bandit.exact_propensities({"x": 3.0, "y": 2.0})
         assert bandit.state_hash() == before
+
+
+def test_probabilities_need_no_random_numbers_and_are_computed_for_the_step() -> None:
+    """Of an arm that leads with probability 3/4, and explores with 2/10 of it."""
+    given: list[Step] = []
+
+    def numbers(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+        given.append(step)
+        return 3.0 - 2.0 * arm, 0.0
+
+    def exploration(state: PolicyState, leader: int, step: Step, params: Any) -> float:
+        given.append(step)
+        return 0.2
+
+    functions = PolicyFunctions(
+        start=lambda *_: None,
+        learn=lambda *_: None,
+        score=lambda *_: 0.0,
+        common=lambda state, number, params: 10.0 * number,
+        law=ScoreLaw(WEIGHTS, numbers),
+        exploration=exploration,
+    )
+    nothing, row = np.zeros(0), np.zeros(1)
+    state, space = PolicyState(np.zeros((1, 2)), nothing, np.zeros(2)), Workspace(nothing, nothing, nothing, nothing)
+    laws = np.full((2, 3), np.nan)
+    write_laws(functions)(state, 7, row, space, laws)
+    assert laws[:, :2].tolist() == [[3.0, 0.0], [1.0, 0.0]]
+    found = with_exploration(functions, exploration, (state, 7, row, space), np.array([0.75, 0.25, 0.0]))
+    assert found == pytest.approx([0.8 * 0.75 + 0.2 / 3, 0.8 * 0.25 + 0.2 / 3, 0.2 / 3])
+    assert [(one.number, one.arms, one.common, one.random) for one in given] == [
+        (7, arms, 70.0, (0, 0, 0)) for arms in (2, 2, 3, 3)
+    ]
+
+
+@pytest.mark.parametrize("arms", [3, 100, 101])
+def test_the_largest_scores_share_the_choice(arms: int) -> None:
+    scores = np.zeros(arms)
+    scores[[0, arms - 1]] = 2.0
+    assert probabilities_of_ties(scores).tolist() == [0.5, *[0.0] * (arms - 2), 0.5]
+    scores[0] = 1.0
+    assert probabilities_of_ties(scores).tolist() == [*[0.0] * (arms - 1), 1.0]

@@ -197,6 +197,31 @@ def test_who_explores_takes_an_arm_by_its_own_uniform_number(step: int) -> None:
     assert choice.memory[0, 0] == choice.idle[leader]
 
 
+def test_a_policy_that_chooses_itself_is_given_the_step_without_a_common_number() -> None:
+    given: list[Step] = []
+    choice = Choice(5)
+
+    def choose(state: PolicyState, step: Step, params: Any) -> int:
+        given.append(step)
+        return 3
+
+    assert choice.made(policy(choose=choose)) == 3
+    assert given == [Step(60, 5, 0.0, NOTHING, NOTHING, SOURCE)]
+
+
+@pytest.mark.parametrize("optimistic", [False, True])
+def test_room_for_more_arms_stays_unused(optimistic: bool) -> None:
+    choice = Choice(11)
+    for best in (3, 10):  # a tie
+        choice.memory[:, best], choice.idle[best], choice.state.last_played[best] = (90.0, 9.0), 0, 59
+    choice.scratch = np.full((SCRATCH_ROWS, 14), math.nan)
+    choice.space = choice.space._replace(scratch=choice.scratch)
+    expected = choice.pruned(optimistic)
+    assert choice.made(policy(posterior=believed, optimistic=optimistic)) == np.argmax(expected)
+    assert (choice.scratch[0, :11] == expected).all()
+    assert np.isnan(choice.scratch[:, 11:]).all()
+
+
 @pytest.mark.parametrize("draws", [0, 1, 2, 50])
 def test_other_replications_are_counted_each_once(draws: int) -> None:
     choose = make_choose(policy(posterior=believed))

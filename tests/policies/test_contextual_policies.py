@@ -15,8 +15,8 @@ from dynabandit.core.context import Context
 from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream, normal_pair, stream, uniform, words
 from dynabandit.estimators.linear_model import inverse_at, theta_at
 from dynabandit.estimators.regression_kernels import LONGEST_MEMORY, SHORTEST_MEMORY
-from dynabandit.policies import CONTEXTUAL_POLICIES
-from dynabandit.policies.base import Policy, Reward, Step, new_state
+from dynabandit.policies import CONTEXTUAL_POLICIES, square_cb
+from dynabandit.policies.base import Policy, PolicyState, Reward, Step, new_state
 from dynabandit.policies.choose_arm import make_choose, new_workspace
 from dynabandit.policies.regression_policy import deviation_at, draw_deviation
 from oracles import linear
@@ -382,3 +382,19 @@ def test_a_draw_from_a_singular_covariance_stays_in_its_range(variance: float) -
     drawn = model[deviation_at(model, d) :][:d]
     assert drawn / v == pytest.approx(np.full(d, drawn[0] / v[0]), rel=1e-6)
     assert drawn[0] != 0.0
+
+
+def test_a_coefficient_without_variance_does_not_move_the_others() -> None:
+    covariance = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.5], [0.0, 0.5, 4.0]])  # rounding errors beside a variance of 0
+    model, random = np.concatenate([covariance.ravel(), np.zeros(12)]), stream(3)
+    draw_deviation(model, 0, 3, Step(5, 2, 0.0, np.zeros((2, 3)), np.zeros(0), random), 2.0)
+    first, last = normal_pair(words(random, SECOND, 5, 0, 0))[0], normal_pair(words(random, SECOND, 5, 1, 0))[0]
+    assert model[deviation_at(model, 3) :][:3] == pytest.approx([2.0 * first, 0.0, 2.0 * 2.0 * last], rel=1e-12)
+
+
+def test_the_leader_of_square_cb_keeps_a_weight_if_rounding_leaves_none() -> None:
+    nothing = np.zeros(0)
+    state = PolicyState(np.array([[0.75, 0.25]]), np.array([0.0, 1.0]), np.zeros(2))
+    step = Step(4, 2, 0.0, nothing, nothing, stream(1))
+    params = square_cb.Params(1.0, 0.0, 3.0, 0.5)
+    assert [square_cb.weight(state, arm, step, params) for arm in range(2)] == [1e-37, 1.0 / (2 + 3 * 2 * 0.5)]

@@ -9,6 +9,7 @@ import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
+from limits import HUGE, LAST_STEP, NOT_NEGATIVE, POSITIVE, POSITIVE_UNIT, UNIT, Values, numbers, wholes
 
 OPEN: dict[str, Any] = {"changes": None, "horizon": None}  # what a simulation fills in
 # Section 4 of the paper: eta is 0.001, and truncation is at 0
@@ -116,25 +117,6 @@ def test_the_defaults_are_those_that_are_documented(name: str) -> None:
 
 # --- Limits -------------------------------------------------------------------------------------------------
 
-LAST_STEP, HUGE = 2**32 - 1, 1e300
-Values = tuple[Any, ...]
-
-
-def numbers(low: float, high: float = math.inf, *, opened: str = "") -> tuple[Values, Values]:
-    """Return the first and the last number of an interval, and those next to it; `opened` names ends left out."""
-    inside = [math.nextafter(low, math.inf) if "low" in opened else low]
-    inside += [HUGE if high == math.inf else math.nextafter(high, 0.0) if "high" in opened else high]
-    outside = [low if "low" in opened else math.nextafter(low, -math.inf), low - 0.5]
-    outside += [high if "high" in opened or high == math.inf else math.nextafter(high, math.inf)]
-    return tuple(inside), tuple(outside)
-
-
-def wholes(low: int, high: int = LAST_STEP) -> tuple[Values, Values]:
-    return (low, low + 1, high), (low - 1, high + 1)
-
-
-UNIT, POSITIVE_UNIT = numbers(0, 1), numbers(0, 1, opened="low")
-POSITIVE, NOT_NEGATIVE = numbers(0, opened="low"), numbers(0)
 EVEN = (2, 4, LAST_STEP - 1), (0, 1, 3, 9, LAST_STEP, LAST_STEP + 1)
 PAIR = (
     ((5e-324, 1), (1, 5e-324), [HUGE, 2]),
@@ -218,6 +200,30 @@ def test_a_prior_is_a_pair(prior: Any) -> None:
 def test_an_unknown_name_is_told_with_the_known_ones(name: Any) -> None:
     with pytest.raises(ValueError, match=r"unknown policy .* Known: .*ucb"):
         db.policy(name)
+
+
+# --- Sizes --------------------------------------------------------------------------------------------------
+
+SHARED = {  # numbers that all arms share, where there is more than one
+    "d-ucb": 2, "d-kl-ucb": 2, "sw-ucb": 3, "sw-kl-ucb": 3, "sw-ts": 3, "sw-ucb-sharp": 20_001, "borl": 20_040,
+    "mix-ts": 10, "mix-poisson-ts": 10, "mix-normal-ts": 13, "mix-revenue-ts": 23, "mix-lin-ucb": 18,
+    "kalman-ts": 12, "predictive-sampling": 12, "lm-dsee": 2, "rexp3": 2, "square-cb": 2, "fewa": 33, "w-swa": 3,
+    "glr-kl-ucb": 4, "glr-kl-ucb-diminishing": 4, "r-bocpd-ucb": 4, "ad-switch": 4, "m-ucb": 2, "m-kl-ucb": 2,
+    "master-ucb": 70, "normal-ts": 3, "robust-ucb": 3, "aff-normal-ts": 3, "aff-normal-ucb": 3, "aff-poisson-ts": 3,
+    "aff-revenue-ts": 5,
+}  # fmt: skip
+MORE_ROWS = {  # of an arm, besides its slots
+    "f-dsw-ts": 50, "changepoint-ts": 196, "kalman-ts": 12, "predictive-sampling": 12, "glr-kl-ucb": 128,
+    "glr-kl-ucb-diminishing": 128, "m-ucb": 800, "m-kl-ucb": 800, "r-bocpd-ucb": 96, "master-ucb": 64,
+    "ad-switch": 64, "raw-ucb": 64, "fewa": 64, "w-swa": 1000, "r-ed-ucb": 2000, "robust-ucb": 100,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_state_has_the_size_that_saved_ones_have(name: str) -> None:
+    policy = db.policy(name)
+    assert policy.shared_size() == SHARED.get(name, 1)
+    assert policy.memory_size() == len(policy.slots) + MORE_ROWS.get(name, 0)
 
 
 # --- Numbers ------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from dynabandit.policies.draw_cells import (
     place,
     place_first,
 )
+from dynabandit.policies.draw_search import mass_between
 from dynabandit.policies.draw_tree import new_draw_trees
 
 WIDE = np.linspace(12.0, -9.0, BOUNDARIES) + 0.3 * np.sin(np.arange(BOUNDARIES))
@@ -109,3 +110,10 @@ def test_the_levels_are_those_at_which_decisions_are_fast() -> None:
 def test_a_tree_has_the_families_of_its_arms_and_those_above_them(arms: int, first_leaf: int, families: int) -> None:
     assert first_leaf_of(arms) == first_leaf
     assert new_draw_trees(2, arms).shape == (2, 3 + first_leaf + families, 34 * 8)
+
+
+def test_the_mass_of_a_cell_is_not_negative_and_infinite_where_no_draw_is_below() -> None:
+    assert mass_between(-0.5, -2.0) == 1.5
+    assert mass_between(-2.0, -2.0 + 1e-9) == 0.0  # rounding errors of the logarithms
+    assert mass_between(-2.0, -math.inf) == math.inf
+    assert mass_between(-math.inf, -math.inf) == math.inf

@@ -259,6 +259,16 @@ def test_after_many_steps_the_tree_is_the_one_made_from_the_state_and_the_saved_
         many.tree[0, :SAVED] = again.tree[0, :SAVED]
 
 
+def test_a_marked_arm_expires_with_all_families_above_it_and_nothing_else_changes() -> None:
+    tree = np.full(draw_tree.new_draw_trees(1, 513)[0].shape, 7.0)
+    mark_arm(tree, 500, 513)
+    # arm 500 is node 4 of leaf 73 + 62; families have 8 children, 1 + 8 f and so on
+    expected = {(73 + 62, 4), (16, 134 % 8), (1, 15 % 8), (0, 0)}
+    changed = {(int(row) - HEAD_ROWS, int(place) - EXPIRY * FAMILY) for row, place in np.argwhere(tree != 7.0)}
+    assert changed == expected
+    assert (tree[tree != 7.0] == 0.0).all()
+
+
 def test_a_tree_is_filled_when_all_arms_are_written() -> None:
     many = Many("ts", 100)
     with mock.patch.object(draw_tree, "write_sums", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):

@@ -10,7 +10,7 @@ import pytest
 import dynabandit as db
 from driver import Driver
 from dynabandit.core.precision import single
-from dynabandit.policies import POLICIES, PolicyState, dynamic_thompson, rexp3
+from dynabandit.policies import POLICIES, PolicyState, dynamic_thompson, is_contextual, rexp3, used_plugins
 from dynabandit.policies.practical_forms import practical_form, practical_forms, practical_names
 from dynabandit.validation import BOUNDED, COUNTS, NORMAL, REVENUE
 from ready import READY
@@ -166,3 +166,8 @@ def test_a_burn_in_is_zero_or_more_and_fits_into_the_steps_there_are(name: str) 
     for bad in (-1, 2**32):
         with pytest.raises(ValueError, match=f"burn_in must be a whole number of at least 0 .*, got {bad}"):
             db.policy(name, burn_in=bad)
+
+
+def test_no_policy_of_the_registry_is_a_plugin_of_another_package() -> None:
+    assert used_plugins() == []
+    assert [is_contextual(name) for name in ("auto", "ucb", "lin-ucb")] == [False, False, True]

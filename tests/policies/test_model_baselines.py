@@ -15,7 +15,7 @@ from driver import Driver
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, uniform, words
 from dynabandit.policies import predictive_sampling
 from dynabandit.policies.base import Policy
-from dynabandit.policies.kalman_thompson import DRIFTS
+from dynabandit.policies.kalman_thompson import DRIFTS, predict
 from oracles import kalman
 
 TOLERANCE = 1e-7
@@ -142,6 +142,31 @@ def test_a_late_reward_of_an_earlier_decision_takes_no_time() -> None:
     early.learn(0, 9, 0.0)
     np.testing.assert_array_equal(late.memory, early.memory)
     assert late.memory[1, 0] < before[1]
+
+
+@pytest.mark.parametrize("persistence", [1.0, 0.9])
+def test_an_arm_is_predicted_from_the_step_of_its_latest_decision_on(persistence: float) -> None:
+    driver = Driver(db.policy("kalman-ts", drift=0.1, persistence=persistence), arms=2)
+    driver.learn(0, 9, 1.0)
+    mean, variance = driver.memory[1:, 0].tolist()
+    expected = [(mean, variance)] * 2  # also at an earlier step
+    for _ in range(2):
+        mean, variance = 0.5 + persistence * (mean - 0.5), min(persistence**2 * variance + 0.01, 1 / 12)
+        expected.append((mean, variance))
+    for number, numbers in zip((3, 9, 10, 11), expected, strict=True):
+        assert predict(driver.state, 0, 0, number, driver.params) == pytest.approx(numbers, rel=1e-12)
+
+
+def test_a_belief_fades_towards_the_prior_and_by_its_drift() -> None:
+    for drift, forgetting in ((0.1, None), (0.0, 1.0)):
+        policy = db.policy("kalman-ts", drift=drift, persistence=0.9)
+        driver = Driver(policy, arms=2)
+        for step in range(1, 6):
+            driver.learn(0, step, 1.0)
+        variance = driver.memory[2, 0]
+        expected = variance / (0.9**2 * variance + 0.1**2) if forgetting is None else forgetting
+        assert policy.belief(driver.memory[:, 0], driver.shared).forgetting == pytest.approx(expected, rel=1e-12)
+        assert expected < 0.99 or drift == 0.0
 
 
 def test_the_belief_is_averaged_over_the_drifts() -> None:

@@ -62,6 +62,15 @@ class OutOfRange(PythonPolicy):
         return len(arms)
 
 
+class Before(OutOfRange):
+    """Always the arm before the first one."""
+
+    name = "before"
+
+    def choose(self, arms: Any, step: PythonStep) -> int:
+        return -1
+
+
 @pytest.mark.parametrize("delay", [None, db.delay("fixed", steps=3)])
 def test_a_policy_in_python_makes_the_choices_of_the_same_compiled_one(delay: db.Delay | None) -> None:
     policies = [PythonUCB(burn_in=2), db.policy("ucb", burn_in=2)]
@@ -94,6 +103,25 @@ def test_it_decides_in_a_bandit_that_can_be_saved_and_whose_arms_change() -> Non
     restored.remove_arm("b")
     assert [bandit.choose() for _ in range(20)] == [restored.choose() for _ in range(20)]
     assert restored.belief(restored.column("d")).effective_size == 0.0
+
+
+def test_every_slot_has_its_own_numbers_and_an_arm_is_started_alone() -> None:
+    shapes: list[list[tuple[int, ...]]] = []
+
+    class Slots(PythonPolicy):
+        name = "slots"
+        slots = ("first", "several", "second")
+
+        def sizes(self) -> dict[str, int]:
+            return {"several": 2}
+
+        def start(self, arms: Any) -> None:
+            shapes.append([one.shape for one in (arms.count, arms.total, arms.last_played, arms.first, arms.several)])
+            arms.first, arms.several, arms.second = 3.0, 4.0, 5.0
+
+    state = new_state(Slots(), 2, Slots().params(2))
+    assert state.memory.tolist() == [[0.0] * 2, [0.0] * 2, [3.0] * 2, [4.0] * 2, [4.0] * 2, [5.0] * 2]
+    assert shapes == [[(1,), (1,), (1,), (1,), (2, 1)]]
 
 
 def test_its_parameters_are_the_annotated_attributes() -> None:
@@ -173,6 +201,8 @@ def test_arms_start_with_the_numbers_that_start_writes() -> None:
 def test_an_arm_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"the arm that choose of out-of-range returns must be .* at most 2, got 3"):
         db.simulate(OutOfRange(), ENVIRONMENT, horizon=3)
+    with pytest.raises(ValueError, match=r"the arm that choose of before returns must be .* at least 0 .*, got -1"):
+        db.simulate(Before(), ENVIRONMENT, horizon=3)
 
 
 def test_a_gpu_is_refused_and_automatic_means_the_cpu() -> None:

@@ -198,6 +198,8 @@ def test_beliefs_are_the_means_that_the_policies_use() -> None:
     driver.feed(0, *rewards[6:])
     assert policy.belief(driver.memory[:, 0], driver.shared) == (0.0, 0.0, 1.0, 2.0)
     assert driver.slot("plays")[0] == 8.0
+    driver.feed(0, 1.0, 0.5)
+    assert policy.belief(driver.memory[:, 0], driver.shared) == (0.75, 0.1875, 1.0, 2.0)
     assert len(policy.slots) == r_ed_ucb.RING
 
 
