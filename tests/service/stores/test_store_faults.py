@@ -42,10 +42,10 @@ class LockedSqlite:
 
 def check_down_and_up(server: Running, down: Callable[[], None], up: Callable[[], None]) -> None:
     """While the store is away nothing is acknowledged; when it is back all goes on, with no restart."""
-    with talking(server.url) as (client, http):
-        client.create("b", ARMS)
-        first, second = client.decide_many("b", 2)
-        client.reward(first.decision, 1)
+    with talking(server.url) as (client, http), Client(server.url, tries=12) as patient:
+        patient.create("b", ARMS)  # on a busy machine the store may take longer than the service waits for it
+        first, second = patient.decide_many("b", 2)
+        patient.reward(first.decision, 1)
         down()
         refused = http.put(f"/v1/decisions/{second.decision}/reward", json={"reward": 1})
         assert refused.status_code == 503
@@ -54,9 +54,8 @@ def check_down_and_up(server: Running, down: Callable[[], None], up: Callable[[]
         assert http.get("/readyz").status_code == 503
         assert http.get("/healthz").status_code == 200
         up()
-        with Client(server.url, tries=12) as patient:
-            patient.reward(second.decision, 1)
-            patient.reward(first.decision, 1)
+        patient.reward(second.decision, 1)
+        patient.reward(first.decision, 1)
         assert http.get("/readyz").status_code == 200
         assert count_rewards(client) == 2
 
