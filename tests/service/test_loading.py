@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dynabandit.bandit import Bandit
+from dynabandit.client import Client
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
@@ -205,9 +206,9 @@ def test_a_commit_that_fails_drops_only_the_states_that_it_changed(
 
 def test_a_database_that_goes_down_leaves_the_states_in_memory(postgres_url: str, applied: Counter[int]) -> None:
     with wire(postgres_url) as (proxy, url), running(open_store(url), patience=0.5) as server:
-        with talking(server.url) as (client, http):
-            client.create("a", ARMS, seed=1)
-            client.decide_many("a", 20)
+        with talking(server.url) as (_, http), Client(server.url, tries=12) as patient:
+            patient.create("a", ARMS, seed=1)
+            patient.decide_many("a", 20)
             proxy.refuse()
             assert http.post("/v1/bandits/a/decisions", json={}).status_code == 503
             proxy.accept()
