@@ -204,3 +204,17 @@ def test_a_kernel_that_does_not_fit_the_package_is_shown_and_not_the_call_of_it(
         f'  File "{file}", line 8, in learn',
         "    def learn(params):",
     ]
+
+
+def returns_early(x: float) -> float | None:
+    if x > 0.0:
+        return None
+    return 2.0
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [(lambda x: None, True), (lambda x: -x, False), (lambda x: 2.0, False), (returns_early, False)],
+)
+def test_a_function_returns_nothing_if_no_return_has_a_value(function: Any, expected: bool) -> None:
+    assert kernel_errors._returns_nothing(function) is expected

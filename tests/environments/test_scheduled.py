@@ -157,3 +157,10 @@ def test_means_stand_still_as_long_as_a_world_says(name: str, parameters: dict[s
     assert (path[first_end] != path[0]).any(), "and not a step longer"
     for step in range(1, horizon + 1):
         assert (path[step - 1 : world.constant_until(step)] == path[step - 1]).all(), step
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("needle", {}), ("recorded", {"rates": [[0.1, 0.9]] * 3})])
+def test_means_with_a_period_stand_still_until_its_last_step(name: str, parameters: dict[str, object]) -> None:
+    for period, ends in ((4, [4, 4, 4, 4, 8, 8, 8, 8, 12]), (1, [1, 2, 3, 4, 5, 6, 7, 8, 9])):
+        environment = db.environment(name, **parameters, period=period)
+        assert [environment.constant_until(step) for step in range(1, 10)] == ends

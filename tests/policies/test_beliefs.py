@@ -61,6 +61,12 @@ def test_a_window_of_three_has_lost_the_first_reward(name: str) -> None:
     same(beliefs(name, window=3), [(0.25, 0.125, 1.0, 2.0), (1.0, 0.0, 1.0, 1.0), (math.nan, 0.0, 1.0, 0.0)])
 
 
+def test_robust_ucb_has_as_many_rewards_as_its_window() -> None:
+    found = beliefs("robust-ucb", [(0, 1.0), (0, 0.5), (0, 0.5), (1, 1.0)], window=2)
+    assert [one.effective_size for one in found] == [2.0, 1.0, 0.0]
+    assert found[0].mean == pytest.approx(0.5)
+
+
 def test_a_posterior_is_believed_as_it_is_at_the_first_step_of_an_arm_alone() -> None:
     seen: list[Any] = []
 

@@ -100,6 +100,7 @@ def test_the_levels_are_those_at_which_decisions_are_fast() -> None:
     assert np.diff(LEVELS[3:15]).tolist() == [0.25] * 11
     assert LEVELS[14] == LEVELS[REFERENCE] == 3.0
     assert np.divide(LEVELS[15:], LEVELS[14:-1]) == pytest.approx(1.32)
+    assert (EXCESS, BOUNDARY, SAVED, FILLED, POINTS) == (0, 1, 32, 32, 33)
     assert (len(LEVELS), NEW, EXPIRY, FIELDS, HEAD_ROWS) == (31, 32, 33, 34, 3)
 
 

@@ -12,8 +12,8 @@ from scipy import stats
 import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import not_empty
-from dynabandit.core.streams import stream
-from dynabandit.policies import POLICIES as ALL_POLICIES, draw_tree
+from dynabandit.core.streams import TIE, pick, stream
+from dynabandit.policies import POLICIES as ALL_POLICIES, draw_search, draw_tree
 from dynabandit.policies.base import CONSTANT, LARGEST_COLUMN, PolicyFunctions, PolicyState, Reward, Step, new_state
 from dynabandit.policies.draw_cells import (
     BOUNDARIES,
@@ -28,6 +28,7 @@ from dynabandit.policies.draw_cells import (
     NEW,
     REFERENCE,
     SAVED,
+    first_leaf_of,
     is_placed,
     place_first,
 )
@@ -257,6 +258,29 @@ def test_after_many_steps_the_tree_is_the_one_made_from_the_state_and_the_saved_
         assert np.array_equal(again.tree[0, :SAVED], many.tree[0, :SAVED])
         assert [again.choose(i) for i in range(3)] == [many.choose(i) for i in range(3)]
         many.tree[0, :SAVED] = again.tree[0, :SAVED]
+
+
+@pytest.mark.parametrize("arms", [9, 64, 65, 73])
+def test_the_masses_of_all_arms_add_up_also_if_the_last_family_has_one_arm(arms: int) -> None:
+    many = Many("ts", arms=arms)
+    for arm in (0, arms - 2, arms - 1, arms - 1):
+        many.play(arm)
+    nodes, leaf = many.up_to_date(), first_leaf_of(arms)
+    for field in range(NEW + 1):
+        each = [nodes[leaf + arm // FAMILY, field * FAMILY + arm % FAMILY] for arm in range(arms)]
+        assert sum_of(many.tree, field) == pytest.approx(sum(each), rel=1e-12)
+    assert sum_of(many.tree, NEW) == arms - 3
+
+
+def test_two_equal_scores_are_chosen_at_random() -> None:
+    many = Many("ots", arms=2)
+    largest_draw = draw_search.make_largest_draw(many.functions)
+    for number in range(1, 20):
+        step = many.step(number=number)
+        for found in (1, 2):
+            scratch = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0], [0.0, 0.0]])
+            chosen = largest_draw(many.state, step, many.params, scratch, found, 0.25, 0.25)
+            assert chosen == 1 - pick(step.random, TIE, number, 0, found)
 
 
 def test_a_marked_arm_expires_with_all_families_above_it_and_nothing_else_changes() -> None:

@@ -136,19 +136,20 @@ def test_mix_normal_ts_and_mix_poisson_ts_believe_the_mean_and_the_size_of_their
     assert found[2] == pytest.approx((usual, usual, 1.0, 0.5))
 
 
-def test_mix_revenue_ts_believes_the_conversion_times_the_mean_of_log_normal_amounts() -> None:
-    values = [(0, 8.0), (0, 0.0), (0, 2.0), (1, 0.0)]
+@pytest.mark.parametrize(("unit", "last"), [(8.0, 0.0), (0.08, 0.05)])
+def test_mix_revenue_ts_believes_the_conversion_times_the_mean_of_log_normal_amounts(unit: float, last: float) -> None:
+    values = [(0, unit), (0, 0.0), (0, unit / 4), (1, last)]
     policy = db.policy("mix-revenue-ts")
     converted = [(step, arm, float(value > 0)) for step, (arm, value) in enumerate(values, start=1)]
-    logs = [(step, arm, math.log(v / 8) if v > 0 else None) for step, (arm, v) in enumerate(values, start=1)]
+    logs = [(step, arm, math.log(v / unit) if v > 0 else None) for step, (arm, v) in enumerate(values, start=1)]
     conversions, _ = mix_ts.learnt(converted, 3, policy)
     amounts, noise = mix_ts.learnt(logs, 3, policy, mix_ts.NORMAL)
     found = history_and_beliefs("mix-revenue-ts", values)
     for arm in range(3):
         p, size, rate = conversions.get(arm, (mix_ts.mean_of_all(converted), 0.5, 0.0))
         center = amounts[arm].mean if arm in amounts else mix_ts.mean_of_all(logs, mix_ts.NORMAL)
-        mean = 8 * p * math.exp(center + noise.of(arm) / 2)
-        second = 64 * p * math.exp(2 * center + 2 * noise.of(arm))
+        mean = unit * p * math.exp(center + noise.of(arm) / 2)
+        second = unit**2 * p * math.exp(2 * center + 2 * noise.of(arm))
         assert found[arm] == pytest.approx((mean, second - mean**2, 1 - rate, size), rel=1e-9)
     nothing, _, unknown = history_and_beliefs("mix-revenue-ts", [(0, 0.0)])
     assert (nothing.mean, nothing.variance) == (0.0, 0.0)

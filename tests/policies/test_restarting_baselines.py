@@ -251,3 +251,16 @@ def test_checks_of_ad_switch_are_started_for_changes_down_to_two_to_the_minus_24
         driver.slot("gap")[1], driver.slot("due")[1] = gap, 0.0
         ad_switch_kernels.add_checks(driver.state, 1, driver.params)
         assert driver.slot("due")[1] == (7.0 + np.floor(2.0 * log * 4.0**smallest) if smallest else 0.0)
+
+
+def test_arms_are_still_compared_with_one_that_is_eliminated_at_the_same_step() -> None:
+    driver = Driver(db.policy("ad-switch", horizon=1000, every=10**6), arms=3)
+    for arm, reward in enumerate((1.0, 0.0, 0.5)):
+        driver.feed(arm, *[reward] * 60)
+    driver.slot("bad")[:] = [ad_switch_kernels.LEAVING, 0.0, 1.0]
+    ad_switch_kernels.eliminate(driver.memory, -1, driver.params)
+    assert driver.slot("bad").tolist() == [ad_switch_kernels.LEAVING, ad_switch_kernels.LEAVING, 1.0]
+    assert (driver.slot("mean")[1], driver.slot("gap")[1]) == (0.0, 1.0)
+    driver.slot("bad")[:] = [1.0, 0.0, 1.0]  # eliminated before
+    ad_switch_kernels.eliminate(driver.memory, -1, driver.params)
+    assert driver.slot("bad").tolist() == [1.0, 0.0, 1.0]
