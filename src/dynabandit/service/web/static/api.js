@@ -48,6 +48,7 @@ export function askForKey(message = "") {
 }
 
 async function send(path, options) {
+  const key = sessionStorage.getItem(KEY);
   let answer;
   try {
     answer = await fetch(path, { ...options, headers: headers(options.headers) });
@@ -57,7 +58,8 @@ async function send(path, options) {
   }
   if (answer.ok) return answer;
   if (answer.status === 401 && document.getElementById("key-dialog")) {
-    if (await askForKey(sessionStorage.getItem(KEY) ? "This key is not valid." : "")) return send(path, options);
+    const isReplaced = sessionStorage.getItem(KEY) !== key; // while this call was under way
+    if (isReplaced || (await askForKey(key ? "This key is not valid." : ""))) return send(path, options);
   }
   throw await readError(answer);
 }
