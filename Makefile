@@ -49,8 +49,8 @@ INTERPRETED := tests/estimators tests/policies tests/environments tests/simulati
   tests/service/test_local_decider.py tests/service/test_operations.py tests/golden/test_paths.py \
   docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
 
-# Two jobs, each of several processes, keep two cores busy to the end. The output of the second one is shown when it is
-# finished
+# Two jobs keep two cores busy to the end: three processes with compiled tests, and one with the linters and the
+# interpreted tests, which take half as long. The output of the second one is shown when it is finished
 test:
 	@$(MAKE) --no-print-directory --jobs 2 setup browser
 	@mkdir -p out
@@ -89,7 +89,7 @@ test-order: $(READY) browser
 
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal --durations=10 $(INTERPRETED) \
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest --durations=10 $(INTERPRETED) \
 	  tests/offline/test_replay_oracle.py tests/bandit tests/golden/test_saved_bandits.py
 
 # All golden decisions (see CONTRIBUTING.md): compiled, interpreted and on the CUDA simulator; the tables of the paper

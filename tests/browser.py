@@ -22,6 +22,7 @@ __all__ = ["DESKTOP", "FLAGS", "PHONE", "OpenPage", "Visit", "browser", "find_br
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-features=SpareRendererForSitePerProcess",  # a process that is started ahead for the next page
 )  # fmt: skip
 PHONE, DESKTOP = (390, 844), (1280, 900)
 
