@@ -24,7 +24,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint lint-and-interpreted unit compiled interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
+.PHONY: setup test lint unit compiled interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
 
 setup: $(READY)
 
@@ -49,16 +49,15 @@ INTERPRETED := tests/estimators tests/policies tests/environments tests/simulati
   tests/service/test_local_decider.py tests/service/test_operations.py tests/golden/test_paths.py \
   docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
 
-# Two jobs keep two cores busy to the end: three processes with compiled tests, and one with the linters and the
-# interpreted tests, which take half as long. The output of the second one is shown when it is finished
+# Three jobs keep two cores busy to the end. The output of the linters and of the interpreted tests is shown when they are
+# finished
 test:
 	@$(MAKE) --no-print-directory --jobs 2 setup browser
 	@mkdir -p out
-	$(MAKE) --jobs 2 compiled lint-and-interpreted
+	$(MAKE) --jobs 3 compiled quiet-lint quiet-interpreted
 
-lint-and-interpreted:
-	@($(MAKE) lint && $(MAKE) interpreted) > out/lint-and-interpreted.log 2>&1; status=$$?; \
-	  cat out/lint-and-interpreted.log; exit $$status
+quiet-%:
+	@$(MAKE) $* > out/$*.log 2>&1; status=$$?; cat out/$*.log; exit $$status
 
 lint: $(READY)
 	$(BIN)/ruff check .

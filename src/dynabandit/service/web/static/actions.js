@@ -95,6 +95,7 @@ async function setUpPolicyChange(name, currentData) {
     byId("preview").replaceChildren();
     open(byId("policy-dialog"));
   };
+  byId("policy-button").disabled = false;
   byId("preview-button").onclick = async () => {
     clearProblems(byId("policy-form"));
     byId("preview").replaceChildren(h("p", { class: "soft" }, "Replaying the rewards…"));
