@@ -49,8 +49,8 @@ INTERPRETED := tests/estimators tests/policies tests/environments tests/simulati
   tests/service/test_local_decider.py tests/service/test_operations.py tests/golden/test_paths.py \
   docs/baselines-forgetting.md docs/baselines-ucb.md docs/delayed-rewards.md docs/rested-arms.md
 
-# Three jobs keep two cores busy to the end. The output of the linters and of the interpreted tests is shown when they are
-# finished
+# Three jobs keep two cores busy to the end: the linters and the interpreted tests, one process each, come first, and
+# three processes with compiled tests take what they leave. The output of the former is shown when they are finished
 test:
 	@$(MAKE) --no-print-directory --jobs 2 setup browser
 	@mkdir -p out
@@ -69,7 +69,7 @@ unit: $(READY) browser
 	$(MAKE) compiled
 
 compiled:  # without prerequisites: make would start it only after the other job
-	$(BIN)/pytest -n 3 --dist worksteal --durations=10 tests README.md docs $(INTERPRETED:%=--ignore=%)
+	nice -n 5 $(BIN)/pytest -n 3 --dist worksteal --durations=10 tests README.md docs $(INTERPRETED:%=--ignore=%)
 
 # The tests of web pages need Chrome or Chromium; as root on Debian it is installed if it is missing
 browser:
