@@ -1,4 +1,7 @@
-"""The requests that wait for the writer: admission, time-outs and answers. All but `take` runs in the event loop."""
+"""The requests that wait for the writer: admission, time-outs and answers.
+
+`take`, `park` and `answer` run in the writer's thread, all else in the event loop.
+"""
 
 import asyncio
 import contextlib
