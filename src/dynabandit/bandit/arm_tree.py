@@ -6,7 +6,7 @@ again, because the posteriors of most policies depend on how many there are.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +87,21 @@ class TreeInput(NamedTuple):
     space: Workspace
     params: np.ndarray
     seed: int
+
+
+class RestoreOnError:
+    """A context that returns trees to the cells they had at its start if an error ends it."""
+
+    def __init__(self, trees: Iterable["ArmTree | None"]) -> None:
+        self._before = [(tree, tree.cells) for tree in trees if tree is not None]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is not None:
+            for tree, cells in self._before:
+                tree.restore(cells)
 
 
 class ArmTree:

@@ -1,12 +1,11 @@
 """The part of a bandit that decides: burn-in, reserved traffic or the policy's choice, with or without context."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dynabandit.bandit.arm_tree import MOST_EXCLUDED, ArmTree, TreeInput
+from dynabandit.bandit.arm_tree import MOST_EXCLUDED, ArmTree, RestoreOnError, TreeInput
 from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
 from dynabandit.bandit.live_policies import check_state_size
@@ -222,16 +221,12 @@ class DecisionMaking:
             return None
         return columns[:0] if missing == 0 else np.setdiff1d(self._columns, columns, assume_unique=True)
 
-    @contextlib.contextmanager
-    def undone_by_errors(self) -> Iterator[None]:
-        """Undo the changes of a choice, those of the tree's cells, if an error comes before its play is recorded."""
-        cells = None if self._tree is None else self._tree.cells
-        try:
-            yield
-        except BaseException:
-            if self._tree is not None:
-                self._tree.restore(cells)
-            raise
+    def undone_by_errors(self, *others: "DecisionMaking") -> RestoreOnError:
+        """Undo the changes of a choice, those of the tree's cells, if an error comes before its play is recorded.
+
+        `others` are bandits that choose at the same time. This is a context manager.
+        """
+        return RestoreOnError([one._tree for one in (self, *others)])
 
     def _tree_input(self) -> TreeInput:
         return TreeInput(self._memory, self._shared, self._arms.played, self._space, self._params, self._signed_seed)

@@ -1,6 +1,5 @@
 """The state of a bandit as its events make it, using the library's own `Bandit`."""
 
-import contextlib
 import copy
 import hashlib
 import json
@@ -107,21 +106,20 @@ class LoggedState:
         places: int | None = None,
     ) -> EventRow:
         """Make the next decision and return its event; with `places`, a ranking of so many arms."""
-        with contextlib.ExitStack() as undone:
-            for one in self.bandits:
-                undone.enter_context(one.undone_by_errors())
+        bandit, *others = self.bandits
+        with bandit.undone_by_errors(*others):
             holdout = self.settings.holdout
-            columns, in_holdout = columns_of_decision(self.bandit, self.bandit_number, holdout, asked, places or 1)
-            first = first_propensities(self.bandit, holdout, asked)
-            probabilities = place_propensities(self.bandit, holdout, asked, columns, first)
+            columns, in_holdout = columns_of_decision(bandit, self.bandit_number, holdout, asked, places or 1)
+            first = first_propensities(bandit, holdout, asked)
+            probabilities = place_propensities(bandit, holdout, asked, columns, first)
             details = msgspec.structs.replace(asked, holdout=True) if in_holdout else asked
             if self.shadow is not None:
                 known = first if places is None else None  # the reward of a ranking may be for another arm
                 details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, known))
-            self.bandit.play_column(columns[0], asked.context, counts_for_shares=not in_holdout)
+            bandit.play_column(columns[0], asked.context, counts_for_shares=not in_holdout)
         if places is not None:
             details = msgspec.structs.replace(details, ranking=columns, propensities=probabilities)
-        sequence, step, arm, body = self.sequence + 1, self.bandit.step, columns[0], write_details(details)
+        sequence, step, arm, body = self.sequence + 1, bandit.step, columns[0], write_details(details)
         propensity = None if probabilities is None else probabilities[0] or None  # 0 is a rounding error
         event = EventRow(self.bandit_number, sequence, DECISION, step, None, arm, propensity, now, wall, key, body)
         self._advance(event)

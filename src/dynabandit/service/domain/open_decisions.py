@@ -1,13 +1,18 @@
 """Decisions without a reward: the latest ones are in memory, and older ones are read from the store."""
 
+from collections import OrderedDict
+
 from dynabandit.service.domain.events import EventRow, LoggedDecision
 
 MAX_OPEN = 20_000  # decisions
 MAX_SIZE = 32_000_000  # characters in their bodies
 
 
-class OpenDecisions(dict[int, LoggedDecision]):
-    """The latest decisions without a reward, by step."""
+class OpenDecisions(OrderedDict[int, LoggedDecision]):
+    """The latest decisions without a reward, by step.
+
+    An ordered dictionary, because the search for the first key of a plain one passes all the keys that were removed.
+    """
 
     _size = 0
 
