@@ -32,7 +32,7 @@ class ColumnProbabilities(NamedTuple):
 
     def of(self, column: int) -> float:
         """Return the probability of a column."""
-        places = np.flatnonzero(self.columns == column)
+        places = (self.columns == column).nonzero()[0]
         return float(self.probabilities[places[0]]) if len(places) else 0.0
 
 
