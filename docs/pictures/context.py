@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dynabandit as db
-from dynabandit.policies import RECOMMENDED_WITH_FEATURES
+from dynabandit.policies.auto import RECOMMENDED_WITH_FEATURES
 
 HORIZON, REPLICATIONS, POINTS, SEED = 10_000, 100, 50, 1
 PANELS = {

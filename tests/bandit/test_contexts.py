@@ -16,6 +16,7 @@ from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.features import ArmFeatures, FeatureEncoder
 from dynabandit.policies import CONTEXTUAL_POLICIES, Reward
+from dynabandit.policies.auto import RECOMMENDED_WITH_FEATURES
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import make_choose, new_workspace
 from laws import INTERPRETED
@@ -312,7 +313,7 @@ def test_a_policy_without_context_ignores_features() -> None:
 
 
 def test_auto_with_features_is_the_recommended_contextual_policy() -> None:
-    assert make("auto").policy.name == db.policies.RECOMMENDED_WITH_FEATURES
+    assert make("auto").policy.name == RECOMMENDED_WITH_FEATURES
     assert db.policy(make("auto").policy.name).functions.contextual
 
 

@@ -19,7 +19,7 @@ import pytest
 import typer.main
 
 from command_line import COMMAND, call_main, invoke, without
-from dynabandit.cli import commands, run_options
+from dynabandit.cli import commands, run_errors
 from dynabandit.service.stores import open_store
 
 MOST_LINES = 2  # of a message of ours
@@ -312,7 +312,7 @@ def test_too_little_memory_is_reported(folder: Path, monkeypatch: pytest.MonkeyP
     assert (done.exit_code, done.stderr) == (1, "dynabandit: this takes more memory than there is\n")
 
 
-@pytest.mark.parametrize("module", run_options.REPORTING)
+@pytest.mark.parametrize("module", run_errors.REPORTING)
 def test_the_packages_of_a_report_are_checked_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:

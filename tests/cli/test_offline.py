@@ -11,7 +11,7 @@ import pytest
 from command_line import invoke
 from dynabandit import offline
 from dynabandit.offline import replay_loop, reward_model
-from dynabandit.policies import RECOMMENDED_WITH_FEATURES
+from dynabandit.policies.auto import RECOMMENDED_WITH_FEATURES
 
 
 @pytest.fixture(scope="module")

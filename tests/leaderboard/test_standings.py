@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynabandit.leaderboard.board import Board, BoardEntry, detection_delay, summarise
+from dynabandit.leaderboard.board import Board, BoardEntry, summarise
+from dynabandit.leaderboard.detection_delay import detection_delay
 from dynabandit.leaderboard.environments import make_trials
 from dynabandit.leaderboard.standings import as_markdown, incomplete, standings, tuned_standings
 from dynabandit.results import Run

@@ -25,6 +25,7 @@ from dynabandit.features import PARQUET_KEY, FeatureEncoder
 from dynabandit.offline import replay_loop, reward_model
 from dynabandit.offline.contexts import read_value
 from dynabandit.offline.log import Logged
+from dynabandit.policies.auto import RECOMMENDED_WITH_FEATURES
 from obp_wheel import functions, obp
 
 __all__ = ["obp"]
@@ -252,7 +253,7 @@ def test_context_is_worth_what_the_true_means_say() -> None:
 def test_auto_and_advice_use_the_features() -> None:
     log, _ = clicks(200)
     found = offline.replay(log, "auto", replications=1, draws=1)
-    assert found.policy.name == db.policies.RECOMMENDED_WITH_FEATURES
+    assert found.policy.name == RECOMMENDED_WITH_FEATURES
     advice = offline.advise(log, ["uniform", "lin-ucb"], replications=1, draws=1)
     assert advice.leader.name == "lin-ucb"
     with mock.patch("dynabandit.offline.advice.candidates", return_value=["uniform", "auto"]) as candidates:

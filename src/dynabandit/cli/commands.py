@@ -13,6 +13,7 @@ from dynabandit import experiments, plugins
 from dynabandit.catalogue import entries
 from dynabandit.cli import SERVICE, display, leaderboard, missing, offline
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, bad_input, stop
+from dynabandit.cli.run_errors import run_errors
 from dynabandit.cli.run_options import (
     Backend,
     Cluster,
@@ -23,7 +24,6 @@ from dynabandit.cli.run_options import (
     Precision,
     Seed,
     check_run_options,
-    run_errors,
 )
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS, REWARD_LAWS, environment_class
 from dynabandit.experiments import Experiment, Spec

@@ -10,6 +10,7 @@ import typer
 
 from dynabandit.cli import display
 from dynabandit.cli.exit_codes import BAD_INPUT, bad_input, stop
+from dynabandit.cli.run_errors import run_errors
 from dynabandit.cli.run_options import (
     Backend,
     Cluster,
@@ -19,7 +20,6 @@ from dynabandit.cli.run_options import (
     Precision,
     Seed,
     check_run_options,
-    run_errors,
 )
 from dynabandit.experiments import ProgressReporter
 from dynabandit.leaderboard.board import FILE, Board

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dynabandit.results.files import METADATA
+from dynabandit.results.parquet_files import METADATA
 
 RESULTS = "results"
 KEPT = ("report.html", "report.pdf", "figures", RESULTS)

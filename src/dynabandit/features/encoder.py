@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.features.kinds import Feature, Moments, Number, declared, inferred
+from dynabandit.features.kinds import Feature, Number, declared, inferred
+from dynabandit.features.standardisation import RunningMoments
 from dynabandit.validation import listed, number, suggestion
 
 __all__ = ["FeatureEncoder", "checked_context", "extended"]
@@ -52,7 +53,7 @@ class FeatureEncoder:
     def _set_features(self, features: list[Feature]) -> None:
         self.features = tuple(features)
         standardised = (isinstance(one, Number) and one.standardise for one in features)
-        self._moments = [Moments() if has_moments else None for has_moments in standardised]
+        self._moments = [RunningMoments() if has_moments else None for has_moments in standardised]
         self._first, column = [], int(self.constant)
         for one in features:
             self._first.append(column)
@@ -159,7 +160,7 @@ class FeatureEncoder:
         left = [[number("each moment", one, -1e300, 1e300) for one in three] for three in content["moments"]]
         if len(left) != len(encoder._moments) - encoder._moments.count(None):
             raise ValueError(f"it has moments of {len(left)} features, which does not fit its features")
-        encoder._moments = [None if one is None else Moments(*left.pop(0)) for one in encoder._moments]
+        encoder._moments = [None if one is None else RunningMoments(*left.pop(0)) for one in encoder._moments]
         encoder._index_features()
         return encoder
 

@@ -11,57 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dynabandit.features.standardisation import RunningMoments
 from dynabandit.validation import check_parameter_names, integer, listed, number, set_fields, unknown
 
-__all__ = ["KINDS", "Boolean", "Category", "Feature", "Hashed", "Moments", "Number", "Vector", "declared", "inferred"]
+__all__ = ["KINDS", "Boolean", "Category", "Feature", "Hashed", "Number", "Vector", "declared", "inferred"]
 
 LARGEST_NUMBER = 1e100  # squares must stay finite
 LARGEST_AS_IS = 1e6  # of numbers that are not standardised: a model keeps sums of products of them
 MOST_COLUMNS = 4096
 HASHED_COLUMNS = 16
-FURTHEST = 5.0  # standard deviations
-ROUNDING = 1e-24  # a variance below this share of the squared mean is that of rounding errors
-
-
-class Moments:
-    """Mean and variance of the values so far, older ones with a smaller weight.
-
-    Examples
-    --------
-    >>> moments = Moments()
-    >>> for value in (1.0, 2.0, 3.0):
-    ...     moments.observe(value, forgetting=1.0)
-    >>> moments.mean, moments.standardised(3.0) == math.sqrt(1.5)
-    (2.0, True)
-    """
-
-    __slots__ = ("mean", "squares", "weight")
-
-    def __init__(self, weight: float = 0.0, mean: float = 0.0, squares: float = 0.0) -> None:
-        self.weight, self.mean, self.squares = weight, mean, squares
-
-    def observe(self, value: float, forgetting: float) -> None:
-        """Add a value, after multiplying the weights of earlier ones by `forgetting`."""
-        self.weight = forgetting * self.weight + 1.0
-        error = value - self.mean
-        self.mean += error / self.weight
-        self.squares = forgetting * self.squares + error * (value - self.mean)
-
-    @property
-    def has_variance(self) -> bool:
-        """Whether the values differ by more than rounding errors."""
-        return self.squares > ROUNDING * self.weight * self.mean * self.mean
-
-    def standardised(self, value: float) -> float:
-        """Return how many standard deviations a value is above the mean, at most 5; 0 without a variance."""
-        if not self.has_variance:
-            return 0.0
-        scaled = (value - self.mean) / math.sqrt(self.squares / self.weight)
-        return min(max(scaled, -FURTHEST), FURTHEST)
-
-    def to_json(self) -> list[float]:
-        """Return the three numbers of the state."""
-        return [self.weight, self.mean, self.squares]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +43,7 @@ class Feature:
         """The number of columns of a value."""
         return 1
 
-    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: RunningMoments | None) -> None:
         """Write a value into `width` columns of zeros, or raise an error if it is not valid."""
         raise NotImplementedError
 
@@ -138,7 +96,7 @@ class Number(Feature):
             raise self.bad(value)
         return result
 
-    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: RunningMoments | None) -> None:
         """Write the standardised value, or the value as it is."""
         checked = self.checked(value)
         vector[first] = checked if moments is None else moments.standardised(checked)
@@ -151,7 +109,7 @@ class Boolean(Feature):
     kind = "boolean"
     valid = "True or False"
 
-    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: RunningMoments | None) -> None:
         """Write 1 or 0."""
         if not isinstance(value, bool | np.bool_):
             raise self.bad_type(value)
@@ -201,7 +159,7 @@ class Category(Feature):
             return str(int(value))
         raise self.bad_type(value)
 
-    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: RunningMoments | None) -> None:
         """Write 1 into the column of the value."""
         text = value if type(value) is str else self._text(value)
         if self.values is None:
@@ -233,7 +191,7 @@ class Vector(Feature):
         """The number of columns of a value."""
         return self.size
 
-    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: RunningMoments | None) -> None:
         """Write the numbers as they are."""
         array = _as_vector(value)
         if array is None:
@@ -277,7 +235,7 @@ class Hashed(Feature):
         """The number of columns of a value."""
         return self.columns
 
-    def write(self, vector: np.ndarray, first: int, value: Any, moments: Moments | None) -> None:
+    def write(self, vector: np.ndarray, first: int, value: Any, moments: RunningMoments | None) -> None:
         """Add each number, or 1 for a string, to the column of its hash or subtract it; None is a missing value."""
         if not isinstance(value, Mapping):
             raise self.bad_type(value)

@@ -18,7 +18,6 @@ POINTS = 20  # of a curve
 BLOCKS = 10  # groups of replications, for the bootstrap
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 PRACTICAL, TUNED, ORACLE = "practical", "tuned", "oracle"  # forms of a policy
-HALF, WINDOW = 0.5, 50  # share of the plays and number of steps, for the detection delay
 
 
 @dataclass(frozen=True)
@@ -147,22 +146,6 @@ def summarise(run: Run, trial: Trial, form: str, code: str) -> BoardEntry:
         curve=[_rounded(value, 4) for value in run.regret.mean(axis=0)] if shown else [],
         code=code[:12],
     )  # fmt: skip
-
-
-def detection_delay(run: Run) -> float | None:
-    """Return the steps after the first recorded one until half of the plays of 50 steps go to the best arm, or None.
-
-    Several steps are counted, since a policy that explores every arm at regular intervals plays the new best arm now
-    and then without having detected the change.
-    """
-    spacing = int(run.times[1] - run.times[0]) if len(run.times) > 1 else 1
-    after = run.correct[1:]  # the first recorded step is the last before the change
-    length = min(max(1, WINDOW // spacing), after.size)
-    if length == 0:
-        return None
-    shares = np.convolve(after, np.full(length, 1.0 / length), mode="valid")
-    detected = np.flatnonzero(shares >= HALF - 1e-9)
-    return float(run.times[1:][detected[0]] - run.times[0]) if detected.size else None
 
 
 def _rounded(value: float, digits: int) -> float:

@@ -9,13 +9,14 @@ from typing import Any
 from dynabandit.core.streams import LARGEST_REPLICATION
 from dynabandit.experiments import Experiment, ProgressReporter, Spec, compute
 from dynabandit.experiments.hardware import processor
-from dynabandit.leaderboard.board import FILE, ORACLE, POINTS, PRACTICAL, TUNED, Board, detection_delay, summarise
+from dynabandit.leaderboard.board import FILE, ORACLE, POINTS, PRACTICAL, TUNED, Board, summarise
 from dynabandit.leaderboard.contextual_environments import (
     QUICK_CONTEXTUAL,
     WITHOUT_CONTEXT,
     make_contextual_change,
     make_contextual_trials,
 )
+from dynabandit.leaderboard.detection_delay import detection_delay
 from dynabandit.leaderboard.environments import HORIZON, QUICK, Trial, make_one_change, make_trials, select
 from dynabandit.leaderboard.tuned_forms import path_facts, tunable, tuned_forms
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, is_contextual, policy_class

@@ -14,6 +14,7 @@ from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.features import FeatureEncoder
 from dynabandit.offline.contexts import fixed_by_first_row, read_contexts, with_values_of_contexts
+from dynabandit.offline.propensity_checks import doubt_of_equal_chances, doubt_of_propensities
 from dynabandit.offline.readers import Memory, Source, open_file
 from dynabandit.offline.rows import CONTEXT, BadRows, Columns, Parsed, parse
 from dynabandit.policies import Policy, resolved
@@ -22,7 +23,6 @@ from dynabandit.validation import RewardDomain, integer
 MOST_ARMS = 10_000
 PROPENSITY = "propensity"  # the column that the service exports
 EQUAL = 1.001  # propensities whose ratio is below this are equal but for rounding
-FAR_FROM_UNIFORM = 4.0  # standard deviations; about 1 arm in 16,000 of a uniform log is further away
 
 Features = FeatureEncoder | Mapping[str, Any] | Iterable[str] | None
 
@@ -187,28 +187,11 @@ class Log:
     @property
     def doubts(self) -> list[str]:
         """Reasons to doubt the propensities, which every estimate from this log relies on."""
-        doubt = self._doubt_propensities() if self.has_propensities else self._doubt_uniform()
-        return [doubt] if doubt else []
-
-    def _doubt_propensities(self) -> str:
-        mean = self.inverse_propensities / self.rows
-        if 0.8 <= mean / len(self.arms) <= 1.25:
-            return ""
-        return (
-            f"1 / propensity has mean {mean:.4g}, but would have about {len(self.arms)}, the number of arms, "
-            "if every arm could be chosen at every row"
-        )
-
-    def _doubt_uniform(self) -> str:
-        share = 1.0 / len(self.arms)
-        furthest = int(np.argmax(np.abs(self.plays - self.rows * share)))
-        away = abs(self.plays[furthest] - self.rows * share)
-        if away <= FAR_FROM_UNIFORM * math.sqrt(self.rows * share * (1.0 - share)):
-            return ""
-        return (
-            f"without propensities all arms count as equally likely, but {self.arms[furthest]!r} has "
-            f"{self.plays[furthest] / self.rows:.1%} of the rows instead of about {share:.1%}"
-        )
+        if self.has_propensities:
+            doubt = doubt_of_propensities(self.inverse_propensities / self.rows, len(self.arms))
+        else:
+            doubt = doubt_of_equal_chances(self.plays, self.arms)
+        return [] if doubt is None else [doubt]
 
     def __repr__(self) -> str:
         left_out = f", {self.bad.count} left out" if self.bad.count else ""

@@ -15,6 +15,7 @@ from dynabandit.policies.aff_revenue_ts import AffRevenueTS
 from dynabandit.policies.aff_thompson import AffOTS, AffTS
 from dynabandit.policies.aff_ucb1 import AffUCB1
 from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
+from dynabandit.policies.auto import AUTO, resolved
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.borl import Borl
 from dynabandit.policies.changepoint_thompson import ChangepointTS
@@ -66,7 +67,7 @@ from dynabandit.policies.ucb import UCB
 from dynabandit.policies.uniform import Uniform
 from dynabandit.policies.w_swa import WSWA
 from dynabandit.policies.weight_ucb import WeightUCB
-from dynabandit.validation import BOUNDED, RewardDomain, check_parameter_names, unknown
+from dynabandit.validation import RewardDomain, check_parameter_names, unknown
 
 __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",
@@ -164,29 +165,6 @@ CONTEXTUAL_POLICIES: dict[str, type[Policy]] = {
     "aff-log-linear-ts": AffLogLinearTS,
     "mix-lin-ucb": MixLinUCB,
 }
-
-
-AUTO = "auto"  # stands for the recommended policy
-RECOMMENDED = ("mix-ts", "mix-poisson-ts", "mix-revenue-ts", "mix-normal-ts")  # the first one that fits the rewards
-RECOMMENDED_WITH_FEATURES = "mix-lin-ucb"
-
-
-def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> str | Policy:
-    """Return the recommended policy for such rewards in place of ``"auto"``; everything else is returned unchanged.
-
-    `contextual` is true if decisions have features.
-
-    Examples
-    --------
-    >>> from dynabandit.validation import COUNTS
-    >>> resolved("auto"), resolved("auto", COUNTS), resolved("auto", contextual=True), resolved("ucb")
-    ('mix-ts', 'mix-poisson-ts', 'mix-lin-ucb', 'ucb')
-    """
-    if name != AUTO:
-        return name
-    if contextual:
-        return RECOMMENDED_WITH_FEATURES
-    return next(one for one in RECOMMENDED if rewards.is_within(POLICIES[one].rewards))
 
 
 def check_fit(policy: Policy, domain: RewardDomain, source: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynabandit.extras import import_extra
-from dynabandit.results import files
+from dynabandit.results import parquet_files
 from dynabandit.results.runs import KEYS, Coverage, Run, SamplePath
 from dynabandit.validation import check_parameter_names
 
@@ -105,7 +105,7 @@ class Results:
 
     def to_arrow(self) -> "pyarrow.Table":
         """Return a table with one row per replication: keys, total regret and the regret at the recorded times."""
-        return files.replications_table(self)
+        return parquet_files.replications_table(self)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the table of `to_arrow` as a pandas data frame."""
@@ -152,7 +152,7 @@ class Results:
         folder
             The folder, which is created if it does not exist.
         """
-        files.save(self, Path(folder))
+        parquet_files.save(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> "Results":
@@ -163,4 +163,4 @@ class Results:
         folder
             The folder that was given to `save`, such as ``"out/paper/results"``.
         """
-        return cls(*files.load(Path(folder)))
+        return cls(*parquet_files.load(Path(folder)))

@@ -23,9 +23,9 @@ from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
 from dynabandit.service.domain.warm_start import bandit_to_compile, compile_policy
 from dynabandit.service.errors import StoreError
+from dynabandit.service.http.authorisation import is_loopback
 from dynabandit.service.http.cross_origin import check_origin
 from dynabandit.service.http.limits import MAX_CONNECTIONS
-from dynabandit.service.http.requests import is_loopback
 from dynabandit.service.http.routes import Instrumentation
 from dynabandit.service.http.server import make_server
 from dynabandit.service.http.telemetry_settings import is_configured

@@ -16,6 +16,7 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.stores import Store
 
 GUARDRAIL, SAMPLE_RATIO = "guardrail", "sample-ratio"
+MISMATCH_EVIDENCE = 100.0  # a false alarm of the sample ratio has a probability of at most 1 %
 
 
 def raise_alerts(work: UnitOfWork) -> None:
@@ -27,7 +28,7 @@ def raise_alerts(work: UnitOfWork) -> None:
         for metric, column in list(state.monitoring.guardrails.due):
             _report_violation(work, state, metric, column)
         lift = state.monitoring.lift
-        if lift is not None and lift.has_mismatch():
+        if lift is not None and not lift.is_reported and lift.mismatch_evidence() >= MISMATCH_EVIDENCE:
             policy, holdout = lift.rewards(False), lift.rewards(True)
             body = {"alert": SAMPLE_RATIO, "share": lift.share, "policy": policy, "holdout": holdout}
             work.append(state, ALERT, body)

@@ -11,8 +11,6 @@ from dynabandit.service.monitoring_types import GroupState, HoldoutState
 from dynabandit.stats.lift import Lift, LiftSums, add_reward, estimate_lift
 from dynabandit.stats.sequential_tests import sample_ratio_evidence
 
-MISMATCH_EVIDENCE = 100.0  # a false alarm of the sample ratio has a probability of at most 1 %
-
 
 class HoldoutLift:
     """The decisions and rewards of the policy and of the holdout.
@@ -47,12 +45,9 @@ class HoldoutLift:
         """Return how many rewards of a group count for the lift."""
         return int(self.sums.holdout_count if in_holdout else self.sums.policy_count)
 
-    def has_mismatch(self) -> bool:
-        """Return whether the shares of the rewards of both groups are not those of the holdout, for the first time."""
-        if self.is_reported:
-            return False
-        sums = self.sums
-        return sample_ratio_evidence(sums.holdout_count, sums.policy_count, self.share) >= MISMATCH_EVIDENCE
+    def mismatch_evidence(self) -> float:
+        """Return the evidence that the shares of both groups among the rewards are not those of the holdout."""
+        return sample_ratio_evidence(self.sums.holdout_count, self.sums.policy_count, self.share)
 
     def mean(self, in_holdout: bool) -> float | None:
         """Return the mean of these rewards."""

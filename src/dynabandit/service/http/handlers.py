@@ -18,11 +18,11 @@ from dynabandit.service.domain.preview import preview
 from dynabandit.service.domain.rewards import RewardOfDecision
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import InvalidValueError, NotFoundError, ReplayMismatchError
+from dynabandit.service.http.authorisation import may_still_read
 from dynabandit.service.http.requests import (
     bandit_name,
     checked_name,
     idempotency_key,
-    may_still_read,
     namespace_of,
     new_name,
     path_name,

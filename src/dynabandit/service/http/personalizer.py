@@ -12,9 +12,10 @@ from dynabandit.service import api_types, personalizer_types as types, policy_ch
 from dynabandit.service.domain import changes, personalizer
 from dynabandit.service.domain.names import in_namespace
 from dynabandit.service.errors import ConflictError, LateRewardError, NotFoundError
+from dynabandit.service.http.authorisation import authorise
 from dynabandit.service.http.handlers import Result
 from dynabandit.service.http.openapi import Endpoint
-from dynabandit.service.http.requests import authorise, bandit_name, namespace_of, path_text
+from dynabandit.service.http.requests import bandit_name, namespace_of, path_text
 from dynabandit.service.http.responses import HEADERS, json_response
 from dynabandit.service.service import Service
 

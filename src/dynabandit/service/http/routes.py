@@ -18,12 +18,13 @@ from dynabandit.service import api_types as api, local_types, monitoring_types a
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, WorkInterruptedError
 from dynabandit.service.http import handlers, local_handlers, monitoring_handlers, personalizer
+from dynabandit.service.http.authorisation import authorise, check_rate_limit
 from dynabandit.service.http.cross_origin import add_origin, allowed_origin, preflight_response
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
 from dynabandit.service.http.openapi import Endpoint, Query, document
 from dynabandit.service.http.request_bodies import decode_body
-from dynabandit.service.http.requests import authorise, check_rate_limit, path_name, query_values, read_body
+from dynabandit.service.http.requests import path_name, query_values, read_body
 from dynabandit.service.http.responses import HEADERS, JSON, add_headers, json_response, problem_response
 from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, error_response
 from dynabandit.service.keys import RATE_LIMITED

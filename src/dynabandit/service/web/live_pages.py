@@ -17,7 +17,8 @@ from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, res
 from dynabandit.service.domain.names import in_namespace, is_whole
 from dynabandit.service.domain.warm_start import bandit_to_compile, is_compiled, needed_functions
 from dynabandit.service.errors import NotFoundError, StoreError
-from dynabandit.service.http.requests import checked_name, header, may_still_read, namespace_of
+from dynabandit.service.http.authorisation import may_still_read
+from dynabandit.service.http.requests import checked_name, header, namespace_of
 from dynabandit.service.http.responses import LimitedStream, json_response
 from dynabandit.service.projections.log_follower import BanditPage, LogFollower, Overview, Page
 from dynabandit.service.service import Service

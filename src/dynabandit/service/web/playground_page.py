@@ -15,8 +15,9 @@ from starlette.types import Send
 from dynabandit import playground
 from dynabandit.playground import form_fields, tour
 from dynabandit.service.errors import InvalidValueError, OverloadedError
+from dynabandit.service.http.authorisation import authorise
 from dynabandit.service.http.request_bodies import decode_body
-from dynabandit.service.http.requests import authorise, read_body
+from dynabandit.service.http.requests import read_body
 from dynabandit.service.http.responses import encode, json_response, problem_response
 from dynabandit.service.http.status_codes import ApiError
 from dynabandit.service.logging_setup import log

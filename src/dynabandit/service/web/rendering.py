@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dynabandit.service.http.requests import authorise
+from dynabandit.service.http.authorisation import authorise
 from dynabandit.service.http.responses import add_headers
 from dynabandit.service.http.status_codes import error_response
 from dynabandit.service.service import Service

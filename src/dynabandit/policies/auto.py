@@ -1,0 +1,31 @@
+"""Which policy ``"auto"`` stands for: the recommended one for the rewards, and for decisions with features."""
+
+from dynabandit.policies.base import Policy
+from dynabandit.policies.mix_lin_ucb import MixLinUCB
+from dynabandit.policies.mix_normal_ts import MixNormalTS
+from dynabandit.policies.mix_poisson_ts import MixPoissonTS
+from dynabandit.policies.mix_revenue_ts import MixRevenueTS
+from dynabandit.policies.mix_thompson import MixTS
+from dynabandit.validation import BOUNDED, RewardDomain
+
+AUTO = "auto"
+RECOMMENDED: tuple[type[Policy], ...] = (MixTS, MixPoissonTS, MixRevenueTS, MixNormalTS)  # the first that fits
+RECOMMENDED_WITH_FEATURES = MixLinUCB.name
+
+
+def resolved(name: str | Policy, rewards: RewardDomain = BOUNDED, *, contextual: bool = False) -> str | Policy:
+    """Return the recommended policy for such rewards in place of ``"auto"``; everything else is returned unchanged.
+
+    `contextual` is true if decisions have features.
+
+    Examples
+    --------
+    >>> from dynabandit.validation import COUNTS
+    >>> resolved("auto"), resolved("auto", COUNTS), resolved("auto", contextual=True), resolved("ucb")
+    ('mix-ts', 'mix-poisson-ts', 'mix-lin-ucb', 'ucb')
+    """
+    if name != AUTO:
+        return name
+    if contextual:
+        return RECOMMENDED_WITH_FEATURES
+    return next(kind.name for kind in RECOMMENDED if rewards.is_within(kind.rewards))
