@@ -20,7 +20,7 @@ from dynabandit.core.draws import (
     spare_words,
 )
 from dynabandit.core.philox import MASK, philox, word
-from dynabandit.core.streams import SCORE, normal_pair, stream, uniform_pair, words
+from dynabandit.core.streams import SCORE, direction, normal_pair, stream, uniform_pair, words
 
 SOURCE = stream(2**40 + 9, replication=3)
 FOURS = [(1, 2 << 12, 3, 4 << 12), (MASK, 0, 1, MASK), (123456789, 987654321, 555555555, 4040404040)]
@@ -95,6 +95,7 @@ def test_a_pair_of_numbers_uses_all_four_words(four: tuple[int, int, int, int]) 
     radius, angle = math.sqrt(-2.0 * math.log(u)), 2.0 * math.pi * (four[2] + 0.5) / 2**32
     expected = radius * math.cos(angle), radius * math.sin(angle)
     assert normal_pair(four) == pytest.approx(expected, rel=1e-12, abs=1e-14)
+    assert direction.in_single(four[2]) == pytest.approx(direction(four[2]), abs=1e-14)  # type: ignore[attr-defined]
 
 
 def test_a_proposal_is_accepted_by_the_exact_condition() -> None:
@@ -161,6 +162,24 @@ def test_every_attempt_uses_different_words(monkeypatch: pytest.MonkeyPatch) -> 
     normals = normal_pair(words(SOURCE, SCORE, 1, 0, 4))
     assert gamma_pair(1.0, 1.0, SOURCE, SCORE, 1, 0) == (proposed(1.0, normals[0]), proposed(1.0, normals[1]))
     assert asked == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_uniform_number_consists_of_16_bits_of_the_first_words_and_of_further_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    uniforms: list[float] = []
+
+    def record(d: float, normal: float, uniform: float) -> bool:
+        uniforms.append(uniform)
+        return True
+
+    monkeypatch.setattr(draws, "is_accepted_by_bits", lambda *given: False)
+    monkeypatch.setattr(draws, "is_accepted", record)
+    for step in range(1, 11):
+        gamma_pair(1.0, 2.5, SOURCE, SCORE, step, 0)
+        halves = divmod(words(SOURCE, SCORE, step, 0, 0)[3], 2**16)
+        rest = uniform_pair(words(SOURCE, SCORE, step, 0, 1))
+        assert uniforms[-2:] == [(half + fraction) / 2**16 for half, fraction in zip(halves, rest, strict=True)]
 
 
 def ratio(x: float, y: float, boost_a: float, boost_b: float, *, plain: bool) -> float:

@@ -252,6 +252,20 @@ def test_the_thread_is_a_daemon_that_stops_between_two_functions_and_is_joined_f
     assert (thread._waiting, thread._stops) == ([], 0)
 
 
+def test_a_compilation_ends_at_its_next_step_once_the_thread_is_to_stop() -> None:
+    thread, calls = module.CompilingThread(), FirstCalls(Dispatcher())
+    compile_now = calls.function.compile
+
+    def stop_and_compile(signature: Any) -> None:
+        thread.stop()
+        compile_now(signature)
+
+    calls.function.compile = stop_and_compile
+    thread.compile(calls)
+    thread.wait_for(calls)
+    assert (calls.compiled, calls.function.signatures, thread._waiting) == (False, [], [calls])
+
+
 def test_only_functions_that_are_to_be_compiled_have_first_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SETTING, "1")
     monkeypatch.setattr(module, "_first_calls", {})

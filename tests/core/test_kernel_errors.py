@@ -155,6 +155,10 @@ def score(params):
 @kernel
 def learn(params):
     pass
+
+@kernel
+def score_in_tuple(params):
+    return (params.rate,)
 """
 
 
@@ -170,7 +174,7 @@ def test_a_kernel_that_does_not_fit_the_package_is_shown_and_not_the_call_of_it(
     def make_add(score: Any) -> Any:
         @kernel
         def add_score(params: Any) -> Any:
-            return 1.0 + score(params)
+            return float(1) + score(params)  # `float` is called too, and is no kernel
 
         return add_score
 
@@ -188,6 +192,8 @@ def test_a_kernel_that_does_not_fit_the_package_is_shown_and_not_the_call_of_it(
     def learn_both(params: Any) -> None:
         update(params, params)
 
+    add_tuple = make_add(users["score_in_tuple"])
+
     def message(function: Any, place: Any) -> list[str]:
         if INTERPRETED:  # what Numba would say
             line = place.__code__.co_firstlineno + 2
@@ -203,6 +209,13 @@ def test_a_kernel_that_does_not_fit_the_package_is_shown_and_not_the_call_of_it(
         "cannot compile learn: its arguments must be (params, params), got (params)",
         f'  File "{file}", line 8, in learn',
         "    def learn(params):",
+    ]
+    problem, *rest = message(add_tuple, add_tuple)  # a kernel that fits, and a line with another problem
+    assert problem.startswith("cannot compile add_score: ")
+    line = add_tuple.__code__.co_firstlineno + 2
+    assert rest == [
+        f'  File "{__file__}", line {line}, in add_score',
+        "    return float(1) + score(params)  # `float` is called too, and is no kernel",
     ]
 
 

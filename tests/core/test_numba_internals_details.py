@@ -218,6 +218,16 @@ define i64 @{name}(i64 %x) {{
 }}
 """
 INNER = "define i64 @inner(i64 %x) {\n  %y = mul i64 %x, 3\n  ret i64 %y\n}\n"
+WITH_OWN = """
+define internal i64 @own(i64 %x) {{
+  %y = add i64 %x, {amount}
+  ret i64 %y
+}}
+define i64 @{name}(i64 %x) {{
+  %y = call i64 @own(i64 %x)
+  ret i64 %y
+}}
+"""
 
 
 def library_of(name: str, text: str, *called: Any, kind: Any = numba_internals.WholeFunctionLibrary) -> Any:
@@ -242,9 +252,13 @@ def test_a_library_generates_machine_code_of_all_that_it_calls_when_its_address_
     assert outer.get_pointer_to_function("unknown") == 0
     outer.codegen.set_env("name", None)  # there is none yet
     assert not outer.has_machine_code
+    with pytest.raises(RuntimeError):
+        inner.finalize()
     call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(outer.get_pointer_to_function("outer"))
     assert call(7) == 7 * 3 + 1 + 5
     assert [one.has_machine_code for one in libraries] == [False, False, False, True]
+    assert [function.name for function in outer.get_defined_functions()] == ["outer"]  # the others are inlined
+    assert other.get_pointer_to_function("other") > 0  # it links the module of `inner` again
     assert outer.codegen is cpu_target.target_context.codegen()
     address = outer.get_pointer_to_function("outer")
     assert address == outer.get_pointer_to_function("outer")
@@ -254,7 +268,16 @@ def test_a_library_generates_machine_code_of_all_that_it_calls_when_its_address_
     usual = library_of("usual", LLVM.format(name="usual", called="inner", amount=9), inner, kind=JITCodeLibrary)
     assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(usual.get_pointer_to_function("usual"))(2) == 15
     assert inner.has_machine_code
-    assert library_of("last", texts[0].replace("@middle", "@last"), inner).get_pointer_to_function("last") > 0
+    last = library_of("last", LLVM.format(name="last", called="usual", amount=2).replace("@inner", "@usual", 1), usual)
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(last.get_pointer_to_function("last"))(2) == 17
+
+
+def test_functions_that_a_library_does_not_export_may_have_the_name_of_others() -> None:
+    called = [library_of(name, WITH_OWN.format(name=name, amount=amount)) for name, amount in (("one", 1), ("two", 20))]
+    declared = [f"declare i64 @{name}(i64)" for name in ("one", "two")]
+    calls = ["%y = call i64 @one(i64 %x)", "%z = call i64 @two(i64 %y)", "ret i64 %z"]
+    both = library_of("both", "\n".join([*declared, "define i64 @both(i64 %x) {", *calls, "}"]), *called)
+    assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(both.get_pointer_to_function("both"))(300) == 321
 
 
 def test_a_library_takes_over_what_those_that_it_calls_load(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,8 @@ def two_more(arms: int) -> int:
 
 @kernel
 def is_inside(arm: int, end: int) -> bool:
-    return 0 <= arm < end
+    assert arm >= 0
+    return arm < end
 
 
 @pytest.mark.parametrize("steps", [50, 49])

@@ -201,6 +201,7 @@ def test_features_are_normal_numbers_after_a_constant_and_may_travel() -> None:
 def test_the_default_reward_of_a_linear_model_is_its_linear_mean() -> None:
     environment = db.environment("lin-drift")
     assert environment.rewards.expected(0.5 + 0.25 / 16.0) == pytest.approx(0.25)
+    assert environment.rewards == db.reward_law("normal", low=-8, high=8, deviation=0.5)
     for name in ("lin-abrupt", "lin-slow"):
         assert db.environment(name).rewards == db.reward_law("normal", low=-1, high=1, deviation=1)
     assert db.environment("logistic-drift").rewards == db.reward_law("bernoulli")

@@ -35,6 +35,8 @@ def test_labelled_rows_have_one_right_arm_a_constant_and_standardised_features(n
     assert data.features[:, 1:].mean(axis=0) == pytest.approx(0.0, abs=1e-4)
     assert data.features[:, 1:].std(axis=0) == pytest.approx(1.0, abs=1e-4)
     assert (data.features == data.features.round(4)).all()
+    assert not data.features.flags.writeable  # every caller gets the same arrays
+    assert not data.means.flags.writeable
 
 
 def test_digits_are_means_of_blocks_of_pixels() -> None:
@@ -160,3 +162,5 @@ def test_the_mean_reward_of_a_carrier_is_the_weighted_share_of_its_flights_nearb
     assert means[200, 8, 1, 2] == 0.0
     before = (1.0 * 3.0 + 18.0 * month) / (1.0 * 4.0 + 18.0)  # two days and two hours before the first flights
     assert means[98, 6, 1, 2] == pytest.approx(before, abs=1e-4)
+    after = (1.0 * 3.0 + 4.0 * 2.0 + 18.0 * month) / (1.0 * 4.0 + 4.0 * 2.0 + 18.0)  # and after them
+    assert means[102, 10, 1, 2] == pytest.approx(after, abs=1e-4)

@@ -33,6 +33,9 @@ def test_delays_follow_their_first_uniform_number() -> None:
     assert drawn(db.delay("recorded", delays=[7, 1, 5])) == [[7, 1, 5][int(3 * u)] for u in positions]
     assert drawn(db.delay("recorded", delays=[[9, 9], [7, 1, 5]])) == [[7, 1, 5][int(3 * u)] for u in positions]
     assert drawn(db.delay("recorded", delays=[[9, 8], [7]]), arm=0) == [[9, 8][int(2 * u)] for u, _ in units(arm=0)]
+    three = db.delay("recorded", delays=[[9, 8], [6], [7, 1, 5]]).params(3)
+    last = [draw_delay(three, 2, number, SOURCE) for number in STEPS]
+    assert last == [[7, 1, 5][int(3 * u)] for u, _ in units(arm=2)]
     assert drawn(db.delay("batch", every=4))[:6] == [3, 2, 1, 0, 3, 2]
 
 

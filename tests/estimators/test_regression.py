@@ -242,6 +242,15 @@ def test_a_variance_that_rounding_made_negative_is_zero() -> None:
     assert estimate.predict([1.0]).variance == 0.0
 
 
+@pytest.mark.parametrize("prior", [0.1, 0.3, 3.0])
+def test_the_forgetting_factor_first_moves_at_the_third_reward(prior: float) -> None:
+    # After one reward, nothing was forgotten yet: the derivative of the coefficient is 0 but for rounding
+    estimate = LeastSquares(1, prior=prior, forgetting="adaptive")
+    found = [estimate.update([1.0], reward).forgetting for reward in (1.0, 0.0, 1.0)]
+    assert found[:2] == [0.999, 0.999]
+    assert found[2] != 0.999
+
+
 def test_a_reward_comes_one_step_after_the_previous_one_unless_told_and_never_before_it() -> None:
     usual, told, late = (LeastSquares(1, forgetting=0.5).update([1.0], 1.0) for _ in range(3))
     assert usual.update([1.0], 0.0).predict([1.0]) == told.update([1.0], 0.0, steps=1).predict([1.0])
