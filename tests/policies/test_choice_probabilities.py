@@ -164,6 +164,15 @@ def test_limits_pauses_and_subsets() -> None:
     assert bandit.state_hash() == before
 
 
+def test_the_weights_of_paused_arms_are_divided_between_the_others() -> None:
+    bandit = some_bandit("exp3-s", 3, exploration=0.1, sharing=0.01)
+    before = bandit.exact_propensities()
+    assert before is not None
+    assert before["arm 1"] != pytest.approx(before["arm 0"])
+    bandit.pause_arm("arm 2")
+    assert_choices(bandit, size(2000, 400))
+
+
 def test_nothing_changes() -> None:
     """Also for a policy that prepares its decisions in the state."""
     for name in ("square-cb", "lin-ts", "sw-lin-ucb"):

@@ -144,10 +144,20 @@ def test_the_incumbent_may_be_any_arm(best: int) -> None:
     assert (choice.scratch[0] == choice.pruned(optimistic=False)).all()
 
 
-def test_an_arm_is_marked_if_its_draw_may_exceed_the_best() -> None:
+def test_an_arm_whose_uniform_number_begins_with_sixteen_zeros_is_drawn_too() -> None:
+    choice = Choice(33, step=84)
+    choice.idle[:], choice.state.last_played[:] = 0, 83
+    choice.memory[0], choice.memory[1], choice.memory[:, 7] = 3.0, 5.0, (200.0, 20.0)  # arm 7 is the incumbent
+    assert uniform_prefixes(SOURCE, 84, 3)[0] == 0.0  # of arm 24
+    assert choice.made(policy(posterior=believed)) == 24
+    assert (choice.scratch[0] == choice.pruned(optimistic=False)).all()
+
+
+@pytest.mark.parametrize("lanes", [SINGLE_LANE, FOURS], ids=["single", "by fours"])
+def test_an_arm_is_marked_if_its_draw_may_exceed_the_best(lanes: LaneGroup) -> None:
     a, b, bits = np.full(40, 3.0), np.full(40, 5.0), np.linspace(0.0, 65535.0, 40)
     mean, marks = a / (a + b), bits.copy()
-    make_mark_candidates(FOURS)(marks, a, b, mean, 0.7)
+    make_mark_candidates(lanes)(marks, a, b, mean, 0.7)
     assert marks.tolist() == [bit if may_exceed(3.0, 5.0, 0.375, 0.7, bit) else -1.0 for bit in bits]
     assert min(marks) == -1.0 < 0.0 == marks[0]
 
@@ -234,7 +244,9 @@ def test_other_replications_are_counted_each_once(draws: int) -> None:
         assert counts.tolist() == [expected.count(arm) for arm in range(4)]
 
 
-@pytest.mark.parametrize("scores", [[1.0, 1.0], [0.0, 2.0, 2.0, 1.0, 2.0], [math.inf, 0.0, math.inf], [3.0]])
+@pytest.mark.parametrize(
+    "scores", [[1.0, 1.0], [0.0, 2.0, 2.0, 1.0, 2.0], [math.inf, 0.0, math.inf], [3.0], [4.0, 0.0, 1.0, 4.0]]
+)
 def test_a_tie_goes_to_the_arm_that_its_uniform_number_counts_to(scores: list[float]) -> None:
     tied = [arm for arm, score in enumerate(scores) if score == max(scores)]
     for step in range(1, 30):
@@ -278,4 +290,5 @@ def test_a_workspace_has_a_column_for_each_arm_and_at_least_one(arms: int, colum
 def test_where_no_score_is_a_number_the_first_arm_is_chosen() -> None:
     assert make_argmax()(np.full(3, math.nan), 1, SOURCE) == 0
     assert make_argmax()(np.full(3 * MANY, math.nan), 1, SOURCE) == 0
-    assert make_break_tie()(np.full(3, math.nan), -math.inf, 1, SOURCE) == 0
+    for lanes in (SINGLE_LANE, FOURS):
+        assert make_break_tie(lanes)(np.full(3, math.nan), -math.inf, 1, SOURCE) == 0

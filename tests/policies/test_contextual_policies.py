@@ -248,6 +248,20 @@ def test_features_that_are_all_zero_have_the_score_zero(name: str, model: str, g
         assert np.isfinite(space.scratch[0, 1])
 
 
+@pytest.mark.parametrize("model", ["shared", "hybrid"])
+def test_a_reward_that_has_faded_to_nothing_does_not_move_a_draw(model: str) -> None:
+    policy = db.policy("lin-ts", model=model, discount=0.5)
+    params, features = policy.params(2), np.array([[1.0, 0.5], [0.0, 2.0]])
+    choose, drawn = make_choose(policy.functions), []
+    for reward in (-3.0, 3.0):
+        state = new_state(policy, 2, params, Context(2, per_arm=True))
+        policy.functions.learn(state, 0, Reward(reward, 1, 1, features[0]), params)
+        space = new_workspace(policy.functions, 2, 20)._replace(features=features)
+        choose(state, 2000, params, space, stream(5))  # 0.5^1999 is 0 in double precision
+        drawn.append(space.scratch[0].tolist())
+    assert drawn[0] == drawn[1]
+
+
 @pytest.mark.parametrize("name", ["lin-ts", "d-lin-ucb", "aff-lin-ucb", "sw-lin-ucb"])
 def test_more_features_and_a_common_context(name: str) -> None:
     policy = db.policy(name, model="separate", **PARAMETERS[name][0])

@@ -453,6 +453,7 @@ def test_only_oracle_policies_are_told_the_true_means() -> None:
 def test_what_grows_or_fades_without_bound_is_kept_in_double_precision() -> None:
     double = {name for name, policy in POLICIES.items() if policy.needs_double}
     assert double == {"d-ucb", "d-kl-ucb", "d-ts", "d-ots", "f-dsw-ts", "rexp3", "r-ed-ucb"}
+    assert all(policy.needs_double for policy in CONTEXTUAL_POLICIES.values())
 
 
 # --- Tuning -------------------------------------------------------------------------------------------------

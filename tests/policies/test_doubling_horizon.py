@@ -14,6 +14,7 @@ from dynabandit.core.records import to_row
 from dynabandit.policies import POLICIES
 from dynabandit.policies.doubling_horizon import HORIZONS
 from dynabandit.policies.tuning_rules import HorizonTuned
+from interpreted import interpreted
 
 TUNED = [name for name, kind in POLICIES.items() if issubclass(kind, HorizonTuned)]
 OPEN: dict[str, dict[str, Any]] = {"changepoint-ts": {"rate": None}}
@@ -41,6 +42,14 @@ def test_a_step_has_the_parameters_of_the_smallest_power_of_two_after_it(name: s
         assert by_hand.decide(step) == arm, step
         np.testing.assert_array_equal(found.scores, by_hand.scores)
         by_hand.learn(arm, step, rewards[step - 1, arm])
+
+
+def test_the_first_steps_of_a_simulation_are_those_of_the_shortest_horizon() -> None:
+    environment = db.environment("fixed", means=[0.4, 0.5, 0.6])
+    policies = [doubling("d-ucb"), db.policy("d-ucb", changes=1, horizon=128)]
+    with interpreted():
+        found, expected = [db.simulate(one, environment, horizon=60, seed=4, keep="arms").arms for one in policies]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_the_horizon_stops_at_a_million_steps() -> None:

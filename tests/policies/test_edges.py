@@ -96,6 +96,7 @@ FREE: dict[str, dict[str, Any]] = {  # without forced exploration, which would h
     "aff-ucb1": {},
     "aff-ucb2": {},
     "aff-ucb2-growing": {},
+    "sw-ucb-sharp": {},
 }
 
 

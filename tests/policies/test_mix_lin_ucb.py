@@ -6,6 +6,8 @@ import pytest
 import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, normal_pair, stream, words
+from dynabandit.estimators import linear_model
+from dynabandit.policies import mix_lin_ucb
 from dynabandit.policies.base import Policy, Reward, Step, new_state
 from oracles.mix_lin_ucb import RATES, MixLinUCB
 
@@ -92,6 +94,39 @@ def test_features_that_are_all_zero_give_finite_scores(per_arm: bool) -> None:
         x = row_of(zeros if step % 2 else ones, 0)
         kernel.learn(step % 3, x, 1.0, step, step)
         oracle.learn(step % 3, x, 1.0, step)
+
+
+def test_two_arms_with_models_of_their_own_have_the_mean_of_all_rewards_as_prior() -> None:
+    policy, context = db.policy("mix-lin-ucb"), Context(2, per_arm=False)
+    kernel, oracle, x = Kernel(policy, 2, context), MixLinUCB(policy, 2, context), np.array([1.0, -0.5])
+    for step in range(1, 4):
+        kernel.learn(0, x, 3.0, step, step)
+        oracle.learn(0, x, 3.0, step)
+    compared(kernel, oracle, x[np.newaxis], 9)
+
+
+def law_of_long_known_rewards(weights: np.ndarray, predictions: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean and the deviation of the score, and the noise, as after a million rewards of about a million."""
+    policy, one = db.policy("mix-lin-ucb", share=0.0), np.ones((1, 1))
+    kernel = Kernel(policy, ARMS, Context(1, per_arm=True))
+    shared, models = kernel.state.shared, kernel.state.models.reshape(len(RATES), -1)
+    shared[mix_lin_ucb.WEIGHT : mix_lin_ucb.LOG_DENSITY] = weights
+    shared[mix_lin_ucb.TOTAL], shared[mix_lin_ucb.SQUARES], shared[mix_lin_ucb.COUNT] = 1e9, 1e15, 1000.0
+    models[:, linear_model.theta_at(1)], models[:, linear_model.inverse_at(1)] = predictions, 1e-6
+    step = Step(1, ARMS, 0.0, one, np.zeros(0), stream(SEED))
+    mean, deviation = mix_lin_ucb.mean_and_deviation(kernel.state, 0, step, kernel.params)
+    return mean, deviation, mix_lin_ucb.noise(shared)
+
+
+def test_a_large_mean_takes_no_digits_from_the_deviation() -> None:
+    mean, deviation, noise = law_of_long_known_rewards(np.full(7, 1 / 7), np.full(7, 1e6))
+    assert mean == 1e6
+    assert deviation == pytest.approx(np.sqrt(1e-6 * noise / 2.0), rel=1e-12)
+
+
+def test_rounding_makes_no_variance_negative() -> None:
+    for weights in np.random.default_rng(3).dirichlet(np.ones(6), 50):  # with `share` 0, the last one can become 0
+        assert law_of_long_known_rewards(np.append(weights, 0.0), np.array([*[1e12] * 6, 0.0]))[1] >= 0.0
 
 
 @pytest.mark.parametrize("per_arm", [False, True])

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy import stats
 
 import dynabandit as db
 from driver import Driver
 from dynabandit.core import precision
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import resolved
+from dynabandit.policies import mix_poisson_ts, resolved
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
 from dynabandit.policies.choose_arm import make_choose, new_workspace
 from dynabandit.policies.memory_mixture import COUNT, MEAN, SIZE, TOTAL, WEIGHT
@@ -92,6 +93,27 @@ def test_single_precision_has_the_size_of_an_arm_whose_mean_is_near_one() -> Non
     precision.single(driver.functions.learn)(single, 0, Reward(one, 1, 1), params)
     assert driver.memory[SIZE, 0] > 5000
     assert single.memory[SIZE, 0] == pytest.approx(driver.memory[SIZE, 0], rel=0.01)
+
+
+def test_a_strong_prior_takes_no_digits_from_the_size_of_an_arm() -> None:
+    driver = Driver(db.policy("mix-ts", strength=1e6), arms=2).feed(0, 1.0)  # all memories have one reward
+    found = driver.policy.belief(driver.memory[:, 0], driver.shared)
+    assert found.effective_size == pytest.approx(1e6 + 1, rel=1e-14)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 7.0, 30.0, 31.0, 200.0])
+@pytest.mark.parametrize(("share", "size"), [(0.5, 2.0), (1.1, 9.0), (1.0, 1e6)])
+def test_the_likelihood_of_a_count_is_relative_to_a_poisson_law_with_the_mean_of_the_count(
+    value: float, share: float, size: float
+) -> None:
+    """Up to 30 it is negative binomial; above, the law is normal, and so is the Poisson law."""
+    mean = share * max(value, 1.0)
+    if value <= 30:
+        expected = stats.nbinom.pmf(value, mean * size, size / (size + 1)) / stats.poisson.pmf(value, value)
+    else:
+        law, reference = stats.norm(mean, math.sqrt(mean * (1 + 1 / size))), stats.norm(value, math.sqrt(value))
+        expected = law.pdf(value) / reference.pdf(value)
+    assert mix_poisson_ts.likelihood(value, mean, size, 0.0) == pytest.approx(expected, rel=1e-6)
 
 
 def test_mix_ts_believes_the_mean_and_the_size_of_its_mixture() -> None:

@@ -119,8 +119,8 @@ def test_every_slot_has_its_own_numbers_and_an_arm_is_started_alone() -> None:
             shapes.append([one.shape for one in (arms.count, arms.total, arms.last_played, arms.first, arms.several)])
             arms.first, arms.several, arms.second = 3.0, 4.0, 5.0
 
-    state = new_state(Slots(), 2, Slots().params(2))
-    assert state.memory.tolist() == [[0.0] * 2, [0.0] * 2, [3.0] * 2, [4.0] * 2, [4.0] * 2, [5.0] * 2]
+    state = new_state(Slots(), 3, Slots().params(3))
+    assert state.memory.tolist() == [[0.0] * 3, [0.0] * 3, [3.0] * 3, [4.0] * 3, [4.0] * 3, [5.0] * 3]
     assert shapes == [[(1,), (1,), (1,), (1,), (2, 1)]]
 
 

@@ -9,7 +9,7 @@ from hypothesis import Phase, example, given, settings, strategies as st
 import dynabandit as db
 from driver import Driver
 from dynabandit.core.streams import LEARN, Stream, uniform, words
-from dynabandit.policies import ad_switch as ad_switch_kernels, learned_draws, master_ucb
+from dynabandit.policies import ad_switch as ad_switch_kernels, learned_draws, master_ucb, r_bocpd_ucb
 from oracles import ad_switch, master, r_bocpd
 
 TOLERANCE = 1e-7
@@ -75,6 +75,18 @@ def test_the_detector_finds_a_change_and_no_other() -> None:
 @pytest.mark.parametrize("reward", [0.0, 1.0])
 def test_equal_rewards_are_no_change(reward: float) -> None:
     assert Driver(db.policy("r-bocpd-ucb", horizon=100), arms=2).feed(0, *[reward] * 500).slot("plays")[0] == 500.0
+
+
+def test_a_forecaster_must_outweigh_the_first_one_for_a_restart() -> None:
+    # The first reward has the probability 1/2, so that the new forecaster has the weight 1/2, as the first one then has
+    assert Driver(db.policy("r-bocpd-ucb", rate=0.5, scale=0.0), arms=2).feed(0, 1.0).slot("plays")[0] == 1.0
+
+
+def test_of_equally_good_forecasters_the_oldest_goes() -> None:
+    # Every forecaster gives a reward of 1/2 the probability 1/2
+    driver = Driver(db.policy("r-bocpd-ucb", horizon=100, particles=3), arms=2).feed(0, *[0.5] * 7)
+    made_at = driver.memory[r_bocpd_ucb.FIRST_ROW + 1 :: r_bocpd_ucb.ROWS, 0]
+    assert made_at.tolist() == [5.0, 6.0, 7.0]
 
 
 def agrees_with_master(oracle: master.Master, shared: np.ndarray) -> None:

@@ -215,5 +215,6 @@ def test_the_belief_of_w_swa_is_its_window_in_this_run() -> None:
 def test_rounding_errors_do_not_move_the_mean_of_r_ed_ucb_out_of_its_range() -> None:
     policy = db.policy("r-ed-ucb")
     column = np.zeros(policy.memory_size())
-    column[:4] = [1.0, 8.0, 2.0, -1e-17]  # total, plays, h and the sum of the latest h rewards
-    assert policy.belief(column, np.zeros(0))[:2] == (0.0, 0.0)
+    for recent, mean in ((-1e-17, 0.0), (np.nextafter(2.0, 3.0), 1.0)):
+        column[:4] = [1.0, 8.0, 2.0, recent]  # total, plays, h and the sum of the latest h rewards
+        assert policy.belief(column, np.zeros(0))[:2] == (mean, 0.0)

@@ -176,9 +176,15 @@ def test_the_belief_is_the_mean_of_the_exploration() -> None:
     assert policy.belief(driver.memory[:, 0], driver.shared) == (0.5, 0.5, 1.0, 2.0)
 
 
-def test_a_gap_that_is_too_small_for_any_epoch_is_refused() -> None:
+@pytest.mark.parametrize("given", [{"min_gap": 0.0001}, {"min_gap": 1.0, "a": 4e-7}])
+def test_a_first_epoch_of_more_than_ten_million_steps_is_refused(given: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="min_gap must be larger: with 2 arms the first epoch has more than 10000000"):
-        db.policy("lm-dsee", min_gap=0.0001).params(arms=2)
+        db.policy("lm-dsee", **given).params(arms=2)
+
+
+def test_a_first_epoch_of_ten_million_steps_is_accepted() -> None:
+    # The first epoch has more than 1 / b steps
+    assert db.policy("lm-dsee", min_gap=1.0, b=1 / 9_999_999.5).params(arms=2).length == 10_000_000
 
 
 @pytest.mark.parametrize(

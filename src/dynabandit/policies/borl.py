@@ -99,7 +99,7 @@ def draw_window(shared: np.ndarray, params: Params) -> None:
 def window_lengths(block: int) -> list[int]:
     """Return 1, H^(1 / D), H^(2 / D), ..., H with D = log H, rounded."""
     steps = max(math.ceil(math.log(block)), 1)
-    return [max(math.floor(block ** (place / steps) + 1e-9), 1) for place in range(steps + 1)]
+    return [math.floor(block ** (place / steps) + 1e-9) for place in range(steps + 1)]
 
 
 @dataclass(frozen=True, kw_only=True)

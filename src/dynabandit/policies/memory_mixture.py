@@ -173,7 +173,7 @@ class MixPolicy(Policy):
         return SHARED_SIZE
 
     def forgetting(self, column: np.ndarray) -> float:
-        return 1.0 - float(column[RATE]) if column[COUNT + MEMORIES - 1] > 0.0 else 1.0
+        return 1.0 - float(column[RATE])  # which is 0 before the first reward
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Return an arm's mean, averaged over its memories, and the number of rewards with the same uncertainty."""
