@@ -88,7 +88,7 @@ def first_epoch(arms: int, gamma: float, a: float, b: float) -> int:
     while length <= LONGEST and arms * math.ceil(gamma * math.log(length * b)) > a * length:
         length += 1
     if length > LONGEST:
-        raise ValueError(f"min_gap must be larger: with {arms} arms the first epoch has more than {LONGEST} steps")
+        raise ValueError(f"min_gap or a must be larger: with {arms} arms the first epoch has more than {LONGEST} steps")
     return length
 
 
