@@ -8,7 +8,7 @@ import pytest
 import dynabandit as db
 from dynabandit import offline
 from dynabandit.offline.log import Logged
-from dynabandit.offline.replay import doubly_robust
+from dynabandit.offline.off_policy_estimators import doubly_robust
 from dynabandit.offline.replay_loop import Player
 from dynabandit.offline.reward_model import RewardModel
 from laws import INTERPRETED

@@ -15,7 +15,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import mix_poisson_ts, resolved
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
 from dynabandit.policies.choose_arm import make_choose, new_workspace
-from dynabandit.policies.memory_mixture import COUNT, MEAN, SIZE, TOTAL, WEIGHT
+from dynabandit.policies.mix_weights import COUNT, MEAN, SIZE, TOTAL, WEIGHT
 from dynabandit.validation import REWARD_DOMAINS
 from interpreted import interpreted
 from oracles import mix_ts

@@ -10,7 +10,8 @@ import numpy as np
 
 from dynabandit.extras import import_extra
 from dynabandit.offline.log import Log
-from dynabandit.offline.replay import LEAST_EFFECTIVE_ROWS, doubly_robust, player
+from dynabandit.offline.off_policy_estimators import LEAST_EFFECTIVE_ROWS, doubly_robust
+from dynabandit.offline.replay import player
 from dynabandit.offline.reward_model import RewardModel
 from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, Policy, policy as make_policy
 from dynabandit.policies.practical_forms import practical_forms

@@ -3,22 +3,18 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from dynabandit.core.streams import LARGEST_REPLICATION, LARGEST_SEED
-from dynabandit.offline.log import Log, Logged
-from dynabandit.offline.replay_loop import Played, Player
+from dynabandit.offline.log import Log
+from dynabandit.offline.off_policy_estimators import LEAST_EFFECTIVE_ROWS, Estimates, OffPolicyEstimators
+from dynabandit.offline.replay_loop import Player
 from dynabandit.offline.reward_model import RewardModel
 from dynabandit.policies import Policy, check_fit, policy as make_policy
 from dynabandit.simulation.request import Progress
-from dynabandit.stats.intervals import UNKNOWN, Estimate
-from dynabandit.stats.ratio_estimator import RatioEstimator
-from dynabandit.validation import BOUNDED, integer, number, unknown
+from dynabandit.stats.intervals import Estimate
+from dynabandit.validation import integer, number, unknown
 
 CLOCKS = ("log", "accepted")
 LEARN = (ACCEPTED, ALL) = ("accepted", "all")
-LEAST_EFFECTIVE_ROWS = 30  # fewer rows give no normal interval
-ESTIMATES = ("replay", "ips", "snips", "dr")
 LONG_BURN_IN = 0.1  # of the rows
 
 
@@ -100,7 +96,7 @@ class Replay:
 
     def __str__(self) -> str:
         lines = [f"{self.policy.label} on {self.log!r}"]
-        lines += [f"  {name:7} {getattr(self, name)}" for name in (*ESTIMATES, "logged")]
+        lines += [f"  {name:7} {getattr(self, name)}" for name in Estimates._fields]
         return "\n".join([*lines, f"  accepted {self.accepted:.1f} rows of {self.log.rows}"])
 
 
@@ -172,34 +168,24 @@ def replay(
     """
     clip = number("clip", clip, 0.0, 1.0)
     one = player(log, make_policy(log.resolved(policy), **parameters), replications, draws, clock, clip, seed, learn)
-    sums = {name: RatioEstimator() for name in (*ESTIMATES, "logged")}
-    model = RewardModel(len(log.arms), log.domain, log.context)
+    estimators, model = OffPolicyEstimators(), RewardModel(len(log.arms), log.domain, log.context)
     for logged in log.chunks():
         expected = model.predict(logged)
-        played = one.play(logged, expected)
-        ones = np.ones(len(logged.rewards))
-        sums["replay"].add(played.accepted * logged.rewards, played.accepted)
-        sums["ips"].add(played.weight * logged.rewards, ones)
-        sums["snips"].add(played.weight * logged.rewards, played.weight)
-        sums["dr"].add(doubly_robust(logged, played, expected), ones)
-        sums["logged"].add(logged.rewards, ones)
+        estimators.add(logged, one.play(logged, expected), expected)
         if progress is not None:
             progress(one.rows, log.rows)
-    interval = RatioEstimator.wilson if log.domain.is_within(BOUNDED) else RatioEstimator.normal
-    overlap = sums["snips"].effective_rows
-    is_enough = overlap >= LEAST_EFFECTIVE_ROWS
-    ips, snips, dr = (sums[name].normal() if is_enough else UNKNOWN for name in ("ips", "snips", "dr"))
+    found = estimators.estimates(log.domain)
     return Replay(
         policy=one.policy,
         log=log,
-        replay=interval(sums["replay"]),
-        ips=ips,
-        snips=snips,
-        dr=dr,
-        logged=interval(sums["logged"]),
-        accepted=float(sums["replay"].sums[1]),
+        replay=found.replay,
+        ips=found.ips,
+        snips=found.snips,
+        dr=found.dr,
+        logged=found.logged,
+        accepted=estimators.accepted,
         burning=float(one.burning[0]),
-        effective_rows=overlap,
+        effective_rows=estimators.effective_rows,
         shares=dict(zip(log.arms, (one.shares / log.rows).tolist(), strict=True)),
         replications=replications,
         draws=draws,
@@ -233,8 +219,3 @@ def player(
         seed=seed,
         features=log.features,
     )
-
-
-def doubly_robust(logged: Logged, played: Played, expected: np.ndarray) -> np.ndarray:
-    """Return the terms of the doubly robust estimate, one per row, given what the reward model expects of each arm."""
-    return played.direct + played.weight * (logged.rewards - expected[np.arange(len(expected)), logged.arms])

@@ -7,9 +7,9 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import memory_mixture
+from dynabandit.policies import mix_weights
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.memory_mixture import (
+from dynabandit.policies.mix_weights import (
     ALL_COUNT,
     ALL_TOTAL,
     COUNT,
@@ -23,7 +23,7 @@ from dynabandit.policies.memory_mixture import (
 from dynabandit.policies.score_laws import normal_scores
 from dynabandit.validation import NORMAL
 
-SLOTS = (*memory_mixture.SLOTS, "errors", "error_count")
+SLOTS = (*mix_weights.SLOTS, "errors", "error_count")
 ERRORS, ERROR_COUNT = SLOTS.index("errors"), SLOTS.index("error_count")  # discounted sum of squares, and number
 # In `shared`: the first reward, from which all others are measured, and the prediction errors of all arms
 FIRST, ALL_ERRORS, ALL_ERROR_COUNT = range(SHARED_SIZE, SHARED_SIZE + 3)
@@ -60,7 +60,7 @@ def variance(mean: float, noise: float) -> float:
     return noise if noise > 0.0 else 1.0  # without noise all means are equal, and only sizes count
 
 
-learn_mixture = memory_mixture.make_learn(likelihood, variance, mean_of_all, noise)
+learn_mixture = mix_weights.make_learn(likelihood, variance, mean_of_all, noise)
 
 
 @kernel
@@ -91,7 +91,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @kernel
 def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
-    mean, size = memory_mixture.estimate(state, arm, step, params)
+    mean, size = mix_weights.estimate(state, arm, step, params)
     return mean, math.sqrt(noise(state, arm) / size)
 
 
@@ -156,7 +156,7 @@ class MixNormalTS(MixPolicy):
     rewards = NORMAL
     slots = SLOTS
     functions = PolicyFunctions(
-        start=memory_mixture.start, learn=learn, common=mean_of_all, params=Params,
+        start=mix_weights.start, learn=learn, common=mean_of_all, params=Params,
         **normal_scores(law, optimistic=True),
     )  # fmt: skip
 

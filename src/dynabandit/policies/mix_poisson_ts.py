@@ -7,10 +7,10 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import memory_mixture, mix_normal_ts
+from dynabandit.policies import mix_normal_ts, mix_weights
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.memory_mixture import ALL_COUNT, ALL_TOTAL, MixPolicy, Params
 from dynabandit.policies.mix_normal_ts import LEAST_EXPONENT
+from dynabandit.policies.mix_weights import ALL_COUNT, ALL_TOTAL, MixPolicy, Params
 from dynabandit.policies.score_laws import gamma_scores
 from dynabandit.validation import COUNTS
 
@@ -43,7 +43,7 @@ def variance(mean: float, noise: float) -> float:
 
 @kernel
 def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float, float]:
-    mean, size = memory_mixture.estimate(state, arm, step, params)
+    mean, size = mix_weights.estimate(state, arm, step, params)
     return size * mean, size, mean
 
 
@@ -104,10 +104,10 @@ class MixPoissonTS(MixPolicy):
 
     name = "mix-poisson-ts"
     rewards = COUNTS
-    slots = memory_mixture.SLOTS
+    slots = mix_weights.SLOTS
     functions = PolicyFunctions(
-        start=memory_mixture.start, common=mean_of_all, params=Params,
-        learn=memory_mixture.make_learn(likelihood, variance, mean_of_all),
+        start=mix_weights.start, common=mean_of_all, params=Params,
+        learn=mix_weights.make_learn(likelihood, variance, mean_of_all),
         **gamma_scores(law, optimistic=True),
     )  # fmt: skip
 

@@ -9,16 +9,16 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import memory_mixture, mix_normal_ts, mix_thompson
+from dynabandit.policies import mix_normal_ts, mix_thompson, mix_weights
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.memory_mixture import COUNT, LAST_STEP, MEAN, MEMORIES, MixPolicy, Params
 from dynabandit.policies.mix_normal_ts import FIRST
+from dynabandit.policies.mix_weights import COUNT, LAST_STEP, MEAN, MEMORIES, MixPolicy, Params
 from dynabandit.validation import REVENUE
 
 # The rows of the amounts, then those of the conversion; `shared` is divided in the same way
 SLOTS = (
     *(f"amount_{slot}" for slot in mix_normal_ts.SLOTS),
-    *(f"conversion_{slot}" for slot in memory_mixture.SLOTS),
+    *(f"conversion_{slot}" for slot in mix_weights.SLOTS),
 )
 CONVERSION, SHARED_CONVERSION = len(mix_normal_ts.SLOTS), mix_normal_ts.NORMAL_SHARED_SIZE
 
@@ -32,20 +32,20 @@ def conversion_part(state: PolicyState) -> PolicyState:
 
 @kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
-    memory_mixture.start(state, arm, params)
-    memory_mixture.start(conversion_part(state), arm, params)
+    mix_weights.start(state, arm, params)
+    mix_weights.start(conversion_part(state), arm, params)
 
 
 @kernel
 def mean_conversion(state: PolicyState, number: int, params: Params) -> float:
-    return memory_mixture.mean_of_all(conversion_part(state), number, params)
+    return mix_weights.mean_of_all(conversion_part(state), number, params)
 
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    conversion, size = memory_mixture.estimate(conversion_part(state), arm, step, params)
+    conversion, size = mix_weights.estimate(conversion_part(state), arm, step, params)
     drawn = beta(size * conversion, size * (1.0 - conversion), step.random, SCORE, step.number, arm)
-    center, size = memory_mixture.estimate(state, arm, step, params)
+    center, size = mix_weights.estimate(state, arm, step, params)
     if state.memory[COUNT + MEMORIES - 1, arm] == 0.0:  # no amount yet
         center = mix_normal_ts.mean_of_all(state, step.number, params)
     variance = mix_normal_ts.noise(state, arm)
@@ -69,7 +69,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     state.memory[LAST_STEP, arm] = max(state.memory[LAST_STEP, arm], reward.decided_at)
 
 
-learn_conversion = memory_mixture.make_learn(mix_thompson.likelihood, mix_thompson.variance)
+learn_conversion = mix_weights.make_learn(mix_thompson.likelihood, mix_thompson.variance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class MixRevenueTS(MixPolicy):
     strength: float = 0.5
 
     def shared_size(self) -> int:
-        return SHARED_CONVERSION + memory_mixture.SHARED_SIZE
+        return SHARED_CONVERSION + mix_weights.SHARED_SIZE
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         conversion = super().belief(column[CONVERSION:], shared[SHARED_CONVERSION:])

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from dynabandit.core.compilation import kernel
-from dynabandit.policies import memory_mixture
+from dynabandit.policies import mix_weights
 from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Step
-from dynabandit.policies.memory_mixture import MixPolicy, Params
+from dynabandit.policies.mix_weights import MixPolicy, Params
 
 
 @kernel
@@ -20,7 +20,7 @@ def variance(mean: float, noise: float) -> float:
 
 @kernel
 def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
-    mean, size = memory_mixture.estimate(state, arm, step, params)
+    mean, size = mix_weights.estimate(state, arm, step, params)
     return size * mean, size * (1.0 - mean)
 
 
@@ -109,13 +109,13 @@ class MixTS(MixPolicy):
     """
 
     name = "mix-ts"
-    slots = memory_mixture.SLOTS
+    slots = mix_weights.SLOTS
     functions = PolicyFunctions(
-        start=memory_mixture.start,
+        start=mix_weights.start,
         posterior=posterior,
         idle_posterior=MONOTONE,
-        learn=memory_mixture.make_learn(likelihood, variance),
-        common=memory_mixture.mean_of_all,
+        learn=mix_weights.make_learn(likelihood, variance),
+        common=mix_weights.mean_of_all,
         optimistic=True,
         params=Params,
     )

@@ -11,6 +11,7 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.service.domain.applied_changes import apply_change
+from dynabandit.service.domain.arm_choice import columns_of_decision, first_propensities, place_propensities
 from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import NO_DETAILS, DecisionDetails, read_details, write_details
 from dynabandit.service.domain.events import (
@@ -26,7 +27,6 @@ from dynabandit.service.domain.events import (
     SHADOW,
     EventRow,
 )
-from dynabandit.service.domain.holdout_or_policy import columns_of_decision, first_propensities, place_propensities
 from dynabandit.service.domain.learning import (
     AT_ONCE,
     SETTLED,
