@@ -8,6 +8,7 @@ from scipy import optimize, special
 
 from dynabandit.core.beta_cells import (
     fraction,
+    log_complement,
     log_distribution,
     write_fractions,
     write_log_distribution,
@@ -57,7 +58,8 @@ def test_a_grid_has_the_numbers_of_its_points_except_negligible_ones(a: float, b
 @pytest.mark.parametrize(("a", "b"), [(3e3, 1e-12), (1e4, 1e-12), (1e6, 1e-9), (3e7, 1e-8), (1e-12, 3.0), (1e9, 1e9)])
 def test_extreme_shapes_have_logarithms_that_fall(a: float, b: float, b_and_a: bool) -> None:
     a, b = (b, a) if b_and_a else (a, b)
-    for t in (np.linspace(60.0, -60.0, 31), np.linspace(3e-4, -3e-4, 31), np.linspace(490.0, 10.0, 31)):
+    for ends in ((60.0, -60.0), (3e-4, -3e-4), (490.0, 10.0), (-8.0, -18.0), (-9.0, -19.0)):
+        t = np.linspace(*ends, 31)
         grid, work, logs = np.zeros(4 * 31), np.zeros(4 * 31), np.zeros(31)
         write_points(t, grid)
         write_log_distribution(a, b, grid, work, logs)
@@ -102,6 +104,11 @@ def test_probabilities_that_no_simulation_sees_are_0() -> None:
     assert logs[0] == 0.0
     assert logs[-1] == -math.inf
     assert ((logs < 0.0) & np.isfinite(logs)).any()
+
+
+def test_the_complement_of_a_probability_that_is_rounded_to_1_is_that_of_the_largest_number_below_1() -> None:
+    for p in (math.nextafter(1.0, 0.0), 1.0, 1.0 + 1e-9):
+        assert log_complement(p) == pytest.approx(-53.0 * math.log(2.0))
 
 
 @pytest.mark.parametrize("x", [[0.4, 1e-9, 1e-9], [0.4, 0.4, 1e-9], [1e-9, 1e-9, 0.4], [1e-9, 0.4, 0.4]])

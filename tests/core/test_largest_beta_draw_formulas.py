@@ -121,6 +121,14 @@ def test_the_bound_at_or_below_the_mean_leads_to_a_direct_draw() -> None:
     assert drawn == beta_odds(0.5, 800.0, SOURCE, SCORE, 3, 1)
 
 
+def test_a_draw_that_equals_the_threshold_is_returned() -> None:
+    for step in range(1, 9):
+        best = beta_odds(3.0, 5.0, SOURCE, SCORE, step, 1)
+        above = [draw_above(3.0, 5.0, 0.375, c, 0.0, SOURCE, step, 1) for c in (best, math.nextafter(best, math.inf))]
+        if best < 0.375 / 0.625:  # below the mean every draw is direct
+            assert above == [best, NOT_ABOVE]
+
+
 @pytest.mark.parametrize("best", [1e-290, 1e-20, 0.3, 1.0, 7.0, 1e20, 1e259, 1e262, 1e270])
 def test_the_logarithms_of_a_probability_and_its_complement_follow_from_the_odds(best: float) -> None:
     log_c, log_rest = log_probabilities(best)

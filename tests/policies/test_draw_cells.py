@@ -45,6 +45,7 @@ CASES = {
     "narrow": (NARROW, np.exp(np.linspace(-7.5, 5.5, BOUNDARIES))),
     "below the smallest draw": (ENDS[-1.0], np.full(BOUNDARIES, 1e-5)),
     "above the largest draw": (ENDS[1.0], np.full(BOUNDARIES, 1e6)),
+    "below a constant": (WIDE, np.full(BOUNDARIES, 200.0)),
 }
 
 
@@ -92,6 +93,14 @@ def test_without_masses_boundaries_are_log_odds_from_15_to_minus_15() -> None:
     assert head[BOUNDARY:SAVED].tolist() == list(range(15, -16, -1))
     assert head[EXCESS] == 0.0
     assert head[POINTS : POINTS + 4 * BOUNDARIES].tolist() == grid_of(head[BOUNDARY:SAVED]).tolist()
+
+
+def test_boundaries_are_placed_whatever_the_excess() -> None:
+    head = np.zeros(FIELDS * FAMILY)
+    head[EXCESS] = 7.0
+    assert not is_placed(head)
+    head[BOUNDARY:SAVED] = 7.0 - np.arange(BOUNDARIES)
+    assert is_placed(head)
 
 
 def test_the_levels_are_those_at_which_decisions_are_fast() -> None:

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import dynabandit as db
+from dynabandit.core.beta_cells import log_distribution
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import not_empty
 from dynabandit.core.streams import TIE, pick, stream
@@ -270,6 +271,86 @@ def test_the_masses_of_all_arms_add_up_also_if_the_last_family_has_one_arm(arms:
         each = [nodes[leaf + arm // FAMILY, field * FAMILY + arm % FAMILY] for arm in range(arms)]
         assert sum_of(many.tree, field) == pytest.approx(sum(each), rel=1e-12)
     assert sum_of(many.tree, NEW) == arms - 3
+
+
+@pytest.mark.parametrize("arms", [64, 70, 513])
+def test_every_arm_with_a_draw_in_a_cell_is_found(arms: int) -> None:
+    """The search skips families without a draw; here all arms are looked at one after the other."""
+    many, leaf, cell, new_mass = Many("ts", arms), first_leaf_of(arms), 4, 0.25
+    masses = many.rng.choice([0.0, 0.03125, 0.5, 3.0], arms, p=[0.5, 0.4, 0.05, 0.05])
+    new = many.rng.random(arms) < 0.1
+    for arm in range(arms):
+        row, node = many.tree[HEAD_ROWS + leaf + arm // FAMILY], arm % FAMILY
+        row[cell * FAMILY + node], row[NEW * FAMILY + node] = (0.0, 1.0) if new[arm] else (masses[arm], 0.0)
+    for family in range(leaf + (arms - 1) // FAMILY, 0, -1):
+        draw_tree.write_sums(many.tree, family)
+    step, expected, rest = many.step(), [], 0.2
+    for arm, mass in enumerate(np.where(new, new_mass, masses)):
+        if rest < mass:
+            expected.append((arm, rest))
+            rest = draw_search.exponential(step.random, step.number, arm, cell)
+        else:
+            rest -= mass
+    find_draws = draw_search.make_find_draws(many.functions)
+    within = draw_search.Range(cell, 1.0, 0.0, new_mass)
+    found = find_draws(many.tree, many.state, step, many.params, within, 0.2, many.scratch)
+    arms_with_draws = many.scratch[:2, :found].T
+    assert arms_with_draws == pytest.approx(np.array(expected), rel=1e-12)
+    assert many.tree[0, EXCESS] == max(found - 3.0, 0.0)
+
+
+def test_the_only_new_arm_is_chosen_as_often_as_others_and_cells_are_placed_for_it() -> None:
+    many = Many("ts", arms=3)
+    for arm in [0, 2] * 10:
+        many.play(arm)
+    assert_law(many.counts(150), probabilities(*many.shapes(), optimistic=False))
+    assert sum_of(many.tree, NEW) == 1.0
+    x = 1.0 / (1.0 + np.exp(-many.tree[0, BOUNDARY : SAVED - 1, np.newaxis]))
+    assert -stats.beta.logcdf(x, *many.shapes()).sum(axis=1) == pytest.approx(LEVELS[:-1], rel=0.3)
+
+
+def test_after_a_play_only_its_arm_and_the_sums_above_it_are_computed() -> None:
+    many = Many("ts", arms=20)
+    for arm in (0, 1, 9):
+        many.play(arm)
+    many.up_to_date()
+    root, first, second = many.tree[HEAD_ROWS : HEAD_ROWS + 3]
+    first[1], second[1], root[1] = 5.0, 6.0, 7.0  # arm 1, arm 9 and the sum of the second family, in the first cell
+    many.play(0)
+    many.up_to_date()
+    assert (first[1], second[1], root[1]) == (5.0, 6.0, 7.0)
+    assert root[0] == pytest.approx(first[:FAMILY].sum(), rel=1e-12)
+
+
+def test_an_arm_that_starts_again_has_no_masses() -> None:
+    many = Many("ts", arms=9)
+    many.play(2)
+    many.up_to_date()
+    many.state.memory[:, 2] = many.state.memory[:, 3]
+    mark_arm(many.tree, 2, 9)
+    many.up_to_date()
+    assert sum_of(many.tree, NEW) == 9.0
+    assert [sum_of(many.tree, cell) for cell in range(CELLS)] == [0.0] * CELLS
+
+
+def test_two_draws_in_an_unbounded_cell_are_compared_after_few_steps() -> None:
+    """Their log-odds are beyond 10^9, so that steps of one length would be too many."""
+    calls = 0
+
+    def counted(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+        nonlocal calls
+        calls += 1
+        assert calls < 500
+        return 1.0, 1e-9
+
+    many = Many("dts", arms=2)
+    largest_draw = draw_search.make_largest_draw.__wrapped__(many.functions._replace(posterior=counted))
+    places = {0: 2e9, 1: 1.5e9}
+    for order in ([0, 1], [1, 0]):
+        calls = 0
+        below = [-log_distribution(1.0, 1e-9, places[arm]) for arm in order]
+        scratch = np.array([order, below, [0.0, 0.0], [0.0, 0.0]])
+        assert largest_draw(many.state, many.step(), many.params, scratch, 2, 0.0, math.inf) == 0
 
 
 def test_two_equal_scores_are_chosen_at_random() -> None:

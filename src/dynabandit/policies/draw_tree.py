@@ -358,7 +358,7 @@ def make_bound(functions: PolicyFunctions) -> Callable[..., tuple[float, float, 
         tree: np.ndarray, state: PolicyState, arm: int, step: Step, params: Any
     ) -> tuple[float, float, float]:
         top = 1.0 / (1.0 + math.exp(min(-tree[0, BOUNDARY + REFERENCE], 700.0)))
-        since = max(state.last_played[arm] + 1, 1)
+        since = state.last_played[arm] + 1
         a, b, end = 0.0, 0.0, 0
         for level in range(LONGEST_WINDOW, -1, -1):
             length = 1 << level
