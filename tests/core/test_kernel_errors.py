@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from numba.core.errors import ForceLiteralArg, TypingError
 
+import dynabandit
 from dynabandit.core import kernel_errors
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.kernel_errors import KernelError, describe
@@ -168,6 +169,7 @@ def test_a_kernel_that_does_not_fit_the_package_is_shown_and_not_the_call_of_it(
     file = tmp_path / "users_kernels.py"
     file.write_text(USERS_KERNELS, encoding="utf-8")
     users = runpy.run_path(str(file))
+    assert Path(dynabandit.__file__).parent == kernel_errors.PACKAGE
     monkeypatch.setattr(kernel_errors, "PACKAGE", Path(__file__).parent)  # the callers below are taken for its code
     score, update = users["score"], users["learn"]
 

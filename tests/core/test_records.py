@@ -75,6 +75,13 @@ class EarlyArray(NamedTuple):
     a: float
 
 
-def test_an_array_before_another_field_is_refused() -> None:
-    with pytest.raises(TypeError, match="the array must be the last field of EarlyArray"):
-        vector_reader(EarlyArray)
+class MiddleArray(NamedTuple):
+    a: float
+    rates: np.ndarray
+    b: float
+
+
+@pytest.mark.parametrize("kind", [EarlyArray, MiddleArray])
+def test_an_array_before_another_field_is_refused(kind: type) -> None:
+    with pytest.raises(TypeError, match=f"the array must be the last field of {kind.__name__}"):
+        vector_reader(kind)

@@ -8,7 +8,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.lanes import SINGLE_LANE
 from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.environments import ENVIRONMENTS, Bernoulli, RewardStep
-from dynabandit.environments.base import PathArrays, make_write_path
+from dynabandit.environments.base import PathArrays, cells_per_step, make_write_path
 from dynabandit.environments.reward_laws import mean_of_path
 
 EXAMPLES: dict[str, dict[str, object]] = {
@@ -66,6 +66,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "needle": {"arms": 200, "low": 0.2, "high": 0.8, "period": 5000},
     "recorded": {"period": 1},
 }
+LINEAR = db.environment("lin-abrupt", arms=4, dimension=2, segment=20)
 each_environment = pytest.mark.parametrize("name", EXAMPLES)
 
 
@@ -140,19 +141,32 @@ def is_inside(arm: int, end: int) -> bool:
 
 @pytest.mark.parametrize("steps", [50, 49])
 @pytest.mark.parametrize("leads", [True, False])
-@pytest.mark.parametrize("name", ["case-3", "needle"])
+@pytest.mark.parametrize("environment", [example("case-3"), example("needle"), LINEAR], ids=lambda one: one.name)
 def test_lanes_write_the_means_of_arms_that_exist_and_the_leader_writes_the_best(
-    name: str, leads: bool, steps: int
+    environment: db.Environment, leads: bool, steps: int
 ) -> None:
-    environment = example(name)
     lanes = SINGLE_LANE._replace(rounds=two_more, exists=is_inside, is_leader=lambda: leads)
     state = np.full((len(environment.slots), environment.arms), math.nan)
     means, best = np.empty((steps, environment.arms)), np.full(steps, math.nan)
     write_path = make_write_path(environment.functions, lanes)
-    path = PathArrays(means, best, np.zeros((1, 1, 1)))
+    features = environment.empty_paths(1, steps).features[0]
+    path = PathArrays(means, best, features)
     write_path(state, np.array(environment.params()), environment.table(), path, 1, steps, stream(3))
     assert (means == environment.path(steps, seed=3)).all()
     assert np.array_equal(best, means.max(axis=1) if leads else np.full(steps, math.nan), equal_nan=True)
+    if environment.context is not None:
+        assert (features == environment.features(steps, seed=3)).all()
+
+
+@pytest.mark.parametrize(
+    ("environment", "cells"),
+    [(example("case-1"), 3), (LINEAR, 4 + 4 * 2), (db.environment("lin-drift", arms=4, dimension=3), 4 + 3)],
+    ids=lambda one: getattr(one, "name", str(one)),
+)
+def test_a_step_of_a_path_has_a_mean_per_arm_and_the_features(environment: db.Environment, cells: int) -> None:
+    assert cells_per_step(environment) == cells
+    means, _, features = environment.empty_paths(1, 1)
+    assert cells == means.size + (0 if environment.context is None else features.size)
 
 
 def test_a_bernoulli_reward_is_one_where_its_uniform_number_is_below_the_mean() -> None:

@@ -289,6 +289,16 @@ def test_neither_the_reward_law_nor_a_table_is_printed(name: str) -> None:
     assert not [field for field in ("rewards", "contexts", "means") if f"{field}=" in shown]
 
 
+def test_recorded_rows_cannot_be_changed() -> None:
+    contexts, means = np.array(CONTEXTS), np.array(MEANS)
+    environment = RecordedContexts(contexts=contexts, means=means)
+    for rows in (environment.contexts, environment.means):
+        with pytest.raises(ValueError, match="read-only"):
+            rows[0][0] = 0.5  # type: ignore[index]
+    contexts[0, 0] = means[0, 0] = 0.5  # these belong to the caller
+    assert environment.table()[0].tolist() == [*CONTEXTS[0], *MEANS[0]]
+
+
 @pytest.mark.parametrize("number", [10, 1000])
 def test_a_window_does_not_move_beyond_the_last_row(number: int) -> None:
     environment = db.environment("recorded-contexts", contexts=CONTEXTS, means=MEANS, window=2, stride=0.5)

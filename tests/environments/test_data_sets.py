@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -25,7 +26,7 @@ LABELLED = {
 
 @pytest.mark.parametrize("name", LABELLED)
 def test_labelled_rows_have_one_right_arm_a_constant_and_standardised_features(name: str) -> None:
-    data: DataSet = getattr(data_sets, name)()
+    data: DataSet = getattr(data_sets, name).__wrapped__()
     rows, dimension, arms = LABELLED[name]
     assert data.features.shape == (rows, dimension)
     assert data.means.shape == (rows, arms) == (rows, len(data.arms))
@@ -35,13 +36,14 @@ def test_labelled_rows_have_one_right_arm_a_constant_and_standardised_features(n
     assert data.features[:, 1:].mean(axis=0) == pytest.approx(0.0, abs=1e-4)
     assert data.features[:, 1:].std(axis=0) == pytest.approx(1.0, abs=1e-4)
     assert (data.features == data.features.round(4)).all()
+    assert not np.signbit(data.features[data.features == 0.0]).any()  # no negative zeros
     assert not data.features.flags.writeable  # every caller gets the same arrays
     assert not data.means.flags.writeable
 
 
 def test_digits_are_means_of_blocks_of_pixels() -> None:
     images, labels = load_digits(return_X_y=True)
-    data = data_sets.digits()
+    data = data_sets.digits.__wrapped__()
     assert data.arms == tuple("0123456789")
     assert data.means.argmax(axis=1).tolist() == labels.tolist()
     for row in range(4):
@@ -70,10 +72,11 @@ def test_bananas_have_all_products_of_their_coordinates_up_to_degree_4(monkeypat
 
 
 def test_prompts_have_the_recorded_quality_less_their_cost() -> None:
-    data = data_sets.prompts(0.1)
+    data = data_sets.prompts.__wrapped__(0.1)
     folder = extra_folder("pareto_bandit", "data") / "data" / "examples"
-    with (folder / "val.jsonl").open(encoding="utf-8") as file:
-        first = json.loads(next(file))
+    texts = [(folder / f"{part}.jsonl").read_text(encoding="utf-8").strip() for part in ("val", "test_holdout")]
+    rows = [json.loads(line) for text in texts for line in text.split("\n")]
+    first = rows[0]
     assert data.arms == tuple(first["arms"])
     assert data.features.shape == (3609, 12)
     free = data_sets.prompts(0.0)
@@ -83,6 +86,8 @@ def test_prompts_have_the_recorded_quality_less_their_cost() -> None:
     assert less[1] - less[0] == pytest.approx(0.1 * math.log10(costs[1] / costs[0]), abs=2e-4)
     assert data.features[0, 1:9].tolist() == [float(first["source"] == source) for source in data_sets.SOURCES]
     assert (data.features[:, 1:9].sum(axis=1) <= 1.0).all()
+    digits = np.array([len(re.findall(r"\d", row["prompt"])) / len(row["prompt"]) for row in rows])
+    assert data.features[:, 10] == pytest.approx((digits - digits.mean()) / digits.std(), abs=1e-4)
 
 
 def rows_of(name: str) -> Iterator[dict[str, str]]:
@@ -90,15 +95,17 @@ def rows_of(name: str) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def test_flights_have_the_weather_of_their_hour_and_airport() -> None:
-    data = data_sets.flights()
+def test_flights_have_the_weather_of_their_hour_and_airport(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_sets, "_flight_counts", lambda: np.ones((2, 7, 3, 365, 16)))
+    data = data_sets.flights.__wrapped__()
     assert data.features.shape == (365 * 16 * 3, 9)
     found = next(
         row for row in rows_of("weather.csv")
         if (row["origin"], row["month"], row["day"], row["hour"]) == ("JFK", "2", "1", "9")
     )  # fmt: skip
-    features = data.features[(31 * 16 + 3) * 3 + 1]
-    assert features[3:5].tolist() == [1.0, 0.0]  # JFK, not LGA
+    first = (31 * 16 + 3) * 3
+    assert data.features[first : first + 3, 3:5].tolist() == [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]  # EWR, JFK, LGA
+    features = data.features[first + 1]
     assert features[1] == pytest.approx(-1.6 + 3.2 * 3 / 15, abs=1e-4)
     assert features[2] == pytest.approx(features[1] ** 2, abs=1e-3)
     assert features[5] == pytest.approx((float(found["temp"]) - 55.0) / 18.0, abs=1e-4)
@@ -160,6 +167,8 @@ def test_the_mean_reward_of_a_carrier_is_the_weighted_share_of_its_flights_nearb
     near = (9.0 * 3.0 + 4.0 * 2.0 + 18.0 * month) / (9.0 * 4.0 + 4.0 * 2.0 + 18.0)
     assert means[100, 8, 1, 2] == pytest.approx(near, abs=1e-4)
     assert means[200, 8, 1, 2] == 0.0
+    next_day = (9.0 * 2.0 + 4.0 * 3.0 + 18.0 * 5.0 / 20.0) / (9.0 * 2.0 + 4.0 * 4.0 + 18.0)  # 14 late flights
+    assert means[101, 9, 1, 2] == pytest.approx(next_day, abs=1e-4)
     before = (1.0 * 3.0 + 18.0 * month) / (1.0 * 4.0 + 18.0)  # two days and two hours before the first flights
     assert means[98, 6, 1, 2] == pytest.approx(before, abs=1e-4)
     after = (1.0 * 3.0 + 4.0 * 2.0 + 18.0 * month) / (1.0 * 4.0 + 4.0 * 2.0 + 18.0)  # and after them

@@ -12,7 +12,7 @@ import dynabandit as db
 from driver import Driver
 from dynabandit.core import precision
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import mix_poisson_ts, resolved
+from dynabandit.policies import mix_normal_ts, mix_poisson_ts, resolved
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
 from dynabandit.policies.choose_arm import make_choose, new_workspace
 from dynabandit.policies.mix_weights import COUNT, MEAN, SIZE, TOTAL, WEIGHT
@@ -114,6 +114,12 @@ def test_the_likelihood_of_a_count_is_relative_to_a_poisson_law_with_the_mean_of
         law, reference = stats.norm(mean, math.sqrt(mean * (1 + 1 / size))), stats.norm(value, math.sqrt(value))
         expected = law.pdf(value) / reference.pdf(value)
     assert mix_poisson_ts.likelihood(value, mean, size, 0.0) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(("value", "exponent"), [(3.0, -0.5), (32.7, -59.405), (-300.0, -60.0)])
+def test_the_exponent_of_a_normal_likelihood_is_at_least_minus_60(value: float, exponent: float) -> None:
+    likelihood = mix_normal_ts.likelihood(value, 0.0, 2.0, 6.0)
+    assert math.log(likelihood) == pytest.approx(exponent - 0.5 * math.log(1.5), abs=1e-12)
 
 
 def test_mix_ts_believes_the_mean_and_the_size_of_its_mixture() -> None:

@@ -132,6 +132,8 @@ def test_its_parameters_are_the_annotated_attributes() -> None:
     assert pickle.loads(pickle.dumps(policy)) == policy
     with pytest.raises(TypeError, match="windoww"):
         Recent(windoww=9)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="positional"):
+        Recent(9)  # type: ignore[call-arg]
 
 
 def test_an_edit_of_any_method_or_constant_is_a_new_version_of_its_code() -> None:

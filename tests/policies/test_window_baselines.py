@@ -178,9 +178,9 @@ def test_the_belief_is_the_mean_of_the_exploration() -> None:
 
 @pytest.mark.parametrize("given", [{"min_gap": 0.0001}, {"min_gap": 1.0, "a": 4e-7}])
 def test_a_first_epoch_of_more_than_ten_million_steps_is_refused(given: dict[str, float]) -> None:
-    with pytest.raises(
-        ValueError, match="min_gap or a must be larger: with 2 arms the first epoch has more than 10000000"
-    ):
+    problem = "min_gap or a must be larger: with 2 arms the first epoch has more than 10000000 steps"
+    with pytest.raises(ValueError, match=problem):
+        db.policy("lm-dsee", **given).params(arms=2)
         db.policy("lm-dsee", **given).params(arms=2)
 
 

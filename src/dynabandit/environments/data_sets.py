@@ -41,7 +41,7 @@ def digits() -> DataSet:
     The features are the means of the 16 blocks of 2 x 2 pixels of an image of 8 x 8.
     """
     images, labels = import_extra("sklearn.datasets", "data").load_digits(return_X_y=True)
-    blocks = images.reshape(-1, 4, 2, 4, 2).sum(axis=(2, 4)).reshape(len(images), 16) / 64.0
+    blocks = images.reshape(-1, 2, 4, 2).mean(axis=(1, 3)).reshape(len(images), 16)
     return _labelled(blocks, labels.tolist())
 
 
