@@ -181,7 +181,6 @@ def test_a_first_epoch_of_more_than_ten_million_steps_is_refused(given: dict[str
     problem = "min_gap or a must be larger: with 2 arms the first epoch has more than 10000000 steps"
     with pytest.raises(ValueError, match=problem):
         db.policy("lm-dsee", **given).params(arms=2)
-        db.policy("lm-dsee", **given).params(arms=2)
 
 
 def test_a_first_epoch_of_ten_million_steps_is_accepted() -> None:
