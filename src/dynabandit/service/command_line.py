@@ -40,6 +40,7 @@ from dynabandit.validation import number
 
 DEFAULT_STORE = "sqlite:///dynabandit.db"
 SHORTEST_SECRET = 16  # characters
+COLLECTED_OBJECTS = 10_000  # new ones until the collector runs; after 700, as by default, it takes a tenth of all time
 SWITCH_SECONDS = 0.0005  # so that the writer's thread does not wait long for the interpreter's lock
 PluginOption = Annotated[
     list[str] | None,
@@ -111,6 +112,7 @@ def serve(
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()  # what was imported: all threads wait while the collector looks through everything that it knows
+    gc.set_threshold(COLLECTED_OBJECTS)
     service = Service(
         opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target, allowed_origins=origins
     )
