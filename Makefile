@@ -41,7 +41,7 @@ $(READY): pyproject.toml
 
 # Tests of single functions, small examples of the documentation, and tests of the service that use many policies: compiling them
 # would take longer than running them. The other tests compile the functions of every policy once, and whole simulations
-# of one policy of each shape (tests/ready.py)
+# of one policy of each shape (tests/tools/ready.py)
 INTERPRETED := tests/estimators tests/policies tests/environments tests/simulation/test_traces.py src \
   tests/simulation/test_context.py tests/simulation/test_delayed_rewards.py tests/bandit/test_contexts.py \
   tests/bandit/test_ranking.py tests/bandit/test_block_decisions.py tests/bandit/test_arm_tree.py tests/service/domain \
@@ -96,7 +96,7 @@ golden: $(READY)
 	$(BIN)/python tests/golden/check.py
 	$(BIN)/python tests/golden/check.py paper
 	NUMBA_DISABLE_JIT=1 $(BIN)/python tests/golden/check.py
-	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/cudasim.py tests/golden/check.py
+	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/tools/cudasim.py tests/golden/check.py
 
 # Finished mutants are kept in out/mutants; mutants/run.py documents the options, given as MUTANTS="--jobs 16"
 mutants: $(READY)

@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from browser import FLAGS, find_browser
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import CREATE, REWARD
 from dynabandit.service.stores import Snapshot, open_store
-from service.harness import ServerProcess
+from tools.browser import FLAGS, find_browser
+from tools.harness import ServerProcess
 
 NUMBER, NAME = 12_345, "long log"
 RATES = [0.1, 0.15, 0.3, 0.12, 0.2]

@@ -30,7 +30,7 @@ from decision_service import ARMS, put, start, stop
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from postgres_server import FOLDER_PREFIX, make_database, postgres
+from tools.postgres_server import FOLDER_PREFIX, make_database, postgres
 
 CALLERS = 16  # per replica
 BATCH_CALLERS = 4  # the same, if each asks for many decisions at once

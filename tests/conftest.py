@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from browser import browser, open_page
+from tools.browser import browser, open_page
 
 __all__ = ["browser", "open_page"]
 

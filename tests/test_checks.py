@@ -27,9 +27,9 @@ from dynabandit.policies import (
 from dynabandit.policies.base import CONSTANT, MONOTONE
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import RewardDomain
-from interpreted import interpreted
-from laws import INTERPRETED
-from ready import BANDIT_CHECKS, EACH_SHAPE
+from tools.interpreted import interpreted
+from tools.laws import INTERPRETED
+from tools.ready import BANDIT_CHECKS, EACH_SHAPE
 
 VARIANTS: dict[str, Policy] = {
     **{name: db.policy(name) for name in POLICIES},

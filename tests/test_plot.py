@@ -14,8 +14,8 @@ from dynabandit.plot import SETTINGS, WIDTHS
 from dynabandit.report.style import OTHERS, STYLES, distinct_styles
 from dynabandit.simulation import trace
 from dynabandit.stats import intervals
-from fakes import fake_run
-from interpreted import interpreted
+from tools.fakes import fake_run
+from tools.interpreted import interpreted
 
 # Answers like LaTeX, which measures texts for PGF files
 FAKE_LATEX = f"""#!{sys.executable}

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import dynabandit as db
-from command_line import invoke
 from dynabandit import plugins
 from dynabandit.experiments import dumps, loads
 from dynabandit.policies import POLICIES, register, registered_name, use_plugin, used_plugins
 from dynabandit.service.stores import open_store
 from dynabandit.service.web import playground_workers
-from service.harness import running
+from tools.command_line import invoke
+from tools.harness import running
 
 SOURCES = Path(db.__file__).parents[1]
 POLICY = '''

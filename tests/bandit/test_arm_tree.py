@@ -18,9 +18,9 @@ from dynabandit.core.draws import not_empty
 from dynabandit.core.streams import stream
 from dynabandit.policies import draw_search, draw_tree
 from dynabandit.policies.base import PolicyState, Step
-from interpreted import interpreted
 from oracles.largest_draw import probabilities
-from trees_of_few_arms import remembered_distributions, trees_from  # noqa: F401  # a fixture of this module
+from tools.interpreted import interpreted
+from tools.trees_of_few_arms import remembered_distributions, trees_from  # noqa: F401  # a fixture of this module
 
 ARMS = [f"arm {number}" for number in range(11)]
 

@@ -16,7 +16,7 @@ from dynabandit.core.compilation import compiled
 from dynabandit.core.streams import TIE, stream, uniform
 from dynabandit.policies import POLICIES
 from dynabandit.policies.aff_ucb1 import growth
-from ready import READY, TRIED
+from tools.ready import READY, TRIED
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.98},

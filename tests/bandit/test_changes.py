@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from dynabandit.bandit.traffic_limits import TrafficLimits
-from ready import READY, TRIED
+from tools.ready import READY, TRIED
 
 ARMS = ["red", "green", "blue"]
 PARAMETERS: dict[str, dict[str, Any]] = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}

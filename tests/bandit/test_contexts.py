@@ -19,7 +19,7 @@ from dynabandit.policies import CONTEXTUAL_POLICIES, Reward
 from dynabandit.policies.auto import RECOMMENDED_WITH_FEATURES
 from dynabandit.policies.base import new_state
 from dynabandit.policies.choose_arm import make_choose, new_workspace
-from laws import INTERPRETED
+from tools.laws import INTERPRETED
 
 ARMS = ["red", "green", "blue"]
 KINDS = {

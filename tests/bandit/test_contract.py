@@ -4,8 +4,8 @@ import pytest
 
 import dynabandit as db
 from dynabandit.policies import CONTEXTUAL_POLICIES
-from laws import INTERPRETED
-from ready import BANDIT_CHECKS, TRIED
+from tools.laws import INTERPRETED
+from tools.ready import BANDIT_CHECKS, TRIED
 
 
 @pytest.mark.parametrize("name", [*TRIED, *(CONTEXTUAL_POLICIES if INTERPRETED else ())])

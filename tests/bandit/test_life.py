@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dynabandit import Bandit
 from dynabandit.policies import POLICIES
-from ready import READY, TRIED
+from tools.ready import READY, TRIED
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "d-ucb": {"discount": 0.7},

@@ -20,13 +20,13 @@ import typer
 from typer.testing import CliRunner
 
 import dynabandit as db
-from command_line import COMMAND, call_main, invoke, without
 from dynabandit.cli import commands
 from dynabandit.cli.commands import app
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS
 from dynabandit.experiments import ProgressReporter, SpecError, dask_executor, executors, loads
 from dynabandit.paper.specs import FIGURES
 from dynabandit.policies import POLICIES
+from tools.command_line import COMMAND, call_main, invoke, without
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARQUET = ("replications.parquet", "runs.parquet", "paths.parquet", "correct.parquet")

@@ -18,9 +18,9 @@ import pyarrow.parquet
 import pytest
 import typer.main
 
-from command_line import COMMAND, call_main, invoke, without
 from dynabandit.cli import commands, run_errors
 from dynabandit.service.stores import open_store
+from tools.command_line import COMMAND, call_main, invoke, without
 
 MOST_LINES = 2  # of a message of ours
 BAD_INPUT, FAILED = 2, 1

@@ -8,10 +8,10 @@ import numpy as np
 import pandas
 import pytest
 
-from command_line import invoke
 from dynabandit import offline
 from dynabandit.offline import replay_loop, reward_model
 from dynabandit.policies.auto import RECOMMENDED_WITH_FEATURES
+from tools.command_line import invoke
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ import dynabandit
 from dynabandit.core import code_cache, compilation
 from dynabandit.core.code_cache import function_folder, is_cached
 from dynabandit.core.compilation import compiled, compiled_for_cuda, kernel
-from laws import INTERPRETED
+from tools.laws import INTERPRETED
 
 SOURCES = Path(dynabandit.__file__).parents[1]
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code to cache")

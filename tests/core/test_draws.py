@@ -11,7 +11,7 @@ from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.draws import beta, beta_odds, gamma, log_odds
 from dynabandit.core.precision import single
 from dynabandit.core.streams import SCORE, Stream, stream
-from laws import assert_law, assert_mean, assert_share, size
+from tools.laws import assert_law, assert_mean, assert_share, size
 
 SHAPES = [1e-3, 0.03, 0.5, 0.999, 1.0, 1.5, 2.0, 40.0, 1e3, 1e6]
 PAIRS = [*product([1e-3, 0.3, 1.0, 2.0, 50.0, 1e6], repeat=2), (0.999, 1.0), (1.0, 0.999)]

@@ -27,7 +27,7 @@ from dynabandit.core.streams import uniform
 from dynabandit.simulation import cpu
 from dynabandit.simulation.compiled import compiled_choose, compiled_learn
 from dynabandit.simulation.stepper import Block
-from laws import INTERPRETED
+from tools.laws import INTERPRETED
 
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
 

@@ -12,7 +12,7 @@ import dynabandit
 from dynabandit.core import kernel_errors
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.kernel_errors import KernelError, describe
-from laws import INTERPRETED
+from tools.laws import INTERPRETED
 
 
 class Params(NamedTuple):

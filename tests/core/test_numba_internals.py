@@ -30,7 +30,7 @@ from dynabandit.core.code_cache import function_folder
 from dynabandit.core.compilation import CPU_OPTIONS, compiled, compiled_for_cuda, kernel
 from dynabandit.core.kernel_errors import KernelError
 from dynabandit.core.numba_internals import cache_directory, compile_once, has_code_libraries, has_symbol_counter
-from laws import INTERPRETED
+from tools.laws import INTERPRETED
 
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
 

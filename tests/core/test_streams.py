@@ -10,7 +10,7 @@ from dynabandit.core import streams
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.philox import MASK, philox
 from dynabandit.core.streams import PATH, REWARD, Stream, normal_pair, stream, uniform, uniform_pair, words
-from laws import assert_law, assert_mean, assert_uncorrelated, size
+from tools.laws import assert_law, assert_mean, assert_uncorrelated, size
 
 ROLES = [streams.START, streams.PATH, streams.REWARD, streams.SCORE, streams.TIE, streams.EXPLORE]
 ROLES += [streams.EXPLORED_ARM, streams.SECOND, streams.DELAY, streams.SHARE, streams.REPLAY]

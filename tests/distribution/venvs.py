@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from distribution.archives import ROOT, found
-from postgres_server import postgres
+from tools.postgres_server import postgres
 
 SCRIPT = Path(__file__).with_name("try_installation.py")
 DEVELOPMENT = ("bench", "dev")  # extras that only `make` installs, in a checkout

@@ -9,7 +9,7 @@ import pytest
 
 from documentation.blocks import ADDRESS, DOCS, blocks, check, commands
 from dynabandit.service.stores import open_store
-from service.harness import running
+from tools.harness import running
 
 TESTED_HERE = (
     "../README.md", "index.md", "install.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md",

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from command_line import invoke
-from cudasim import cudasim
 from dynabandit.core.kernel_errors import KernelError
 from dynabandit.policies import POLICIES
 from dynabandit.service.stores import open_store
-from laws import INTERPRETED
-from service.harness import running
+from tools.command_line import invoke
+from tools.cudasim import cudasim
+from tools.harness import running
+from tools.laws import INTERPRETED
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "adding-an-algorithm.md").read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import dynabandit as db
-from browser import PHONE
 from dynabandit.catalogue import fields_of
+from tools.browser import PHONE
 
 ROOT = Path(__file__).parents[2]
 REGISTRIES: dict[str, Mapping[str, type]] = {

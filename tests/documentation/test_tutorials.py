@@ -10,7 +10,7 @@ import pytest
 
 from documentation.blocks import ADDRESS, blocks, check, commands, compare
 from dynabandit.policies import POLICIES
-from service.harness import process, wait_for
+from tools.harness import process, wait_for
 
 NOT_RUN = ("glr-kl-ucb",)  # takes too long
 FEWER = {"4000": "400", "2000": "200"}  # visitors of the banner test

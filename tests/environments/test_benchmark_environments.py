@@ -11,7 +11,7 @@ import dynabandit as db
 from dynabandit.core.streams import LARGEST_STEP, PATH, START, stream, uniform, uniform_pair, words
 from dynabandit.environments import Burst, EnvironmentStep, Needle, Rotting, Seasonal, seasonal
 from dynabandit.environments.piecewise_benchmarks import FOR_ALL
-from laws import ERROR_RATE, assert_law, assert_share, assert_uncorrelated, size
+from tools.laws import ERROR_RATE, assert_law, assert_share, assert_uncorrelated, size
 
 
 def changed(path: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from scipy import stats
 
 import dynabandit as db
 from dynabandit.environments import Case1, Case2, ExponentialClock
-from laws import assert_law, assert_share, assert_uncorrelated, size
+from tools.laws import assert_law, assert_share, assert_uncorrelated, size
 
 
 def clock(rate: float, low: float = 0.0, high: float = 1.0, arms: int = 10) -> ExponentialClock:

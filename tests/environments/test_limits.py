@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import dynabandit as db
-from limits import NOT_NEGATIVE, POSITIVE, POSITIVE_UNIT, UNIT, Values, numbers, wholes
+from tools.limits import NOT_NEGATIVE, POSITIVE, POSITIVE_UNIT, UNIT, Values, numbers, wholes
 
 ROWS: dict[str, Any] = {"contexts": [[1.0], [2.0], [3.0], [4.0]], "means": [[0.1, 0.2]] * 4}
 Case = tuple[str, dict[str, Any], str, tuple[Values, Values]]  # name, other parameters, parameter, valid and not

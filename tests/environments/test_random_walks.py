@@ -10,8 +10,8 @@ import dynabandit as db
 from dynabandit.core.compilation import compiled
 from dynabandit.environments import LogisticWalk, ReflectedWalk
 from dynabandit.environments.random_walks import logistic, reflect
-from laws import assert_law, assert_uncorrelated, size
 from oracles import paper as oracle
+from tools.laws import assert_law, assert_uncorrelated, size
 
 ANYWHERE = st.floats(-10.0, 10.0) | st.floats(allow_nan=False, allow_infinity=False)
 REFLECT = {"interpreted": reflect, "compiled": compiled(reflect)}

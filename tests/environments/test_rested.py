@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from cudasim import cudasim
 from dynabandit.environments.rested import RestedEnvironment
 from dynabandit.simulation import accuracy, trace
-from interpreted import interpreted
 from oracles import accuracy as accuracy_oracle, rested as oracle
+from tools.cudasim import cudasim
+from tools.interpreted import interpreted
 
 HORIZON, SEED = 9, 4
 SMALL: dict[str, RestedEnvironment] = {

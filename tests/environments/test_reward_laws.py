@@ -13,7 +13,7 @@ from dynabandit.environments import REWARD_LAWS, RewardLaw, RewardStep
 from dynabandit.experiments import Experiment, loads
 from dynabandit.experiments.one_line_syntax import read_one_line, write_one_line
 from dynabandit.validation import REWARD_DOMAINS
-from interpreted import interpreted
+from tools.interpreted import interpreted
 
 DRAWS = 4000
 KEEP = ("arms", "rewards")

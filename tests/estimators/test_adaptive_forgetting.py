@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.estimators import AdaptiveForgetting
 from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, AdaptiveState, make_params, observe
-from laws import assert_mean, size
 from oracles import paper as oracle
+from tools.laws import assert_mean, size
 
 BACKENDS = {"interpreted": observe, "compiled": compiled(observe)}
 REWARDS = st.lists(st.integers(0, 1).map(float) | st.integers(0, 10).map(lambda n: n / 10), min_size=1, max_size=25)

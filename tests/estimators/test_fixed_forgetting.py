@@ -7,8 +7,8 @@ from hypothesis import given, strategies as st
 from dynabandit.core.compilation import compiled
 from dynabandit.estimators import FixedForgetting, SampleMean
 from dynabandit.estimators.fixed_forgetting import START, DiscountedSums, observe
-from laws import assert_mean, size
 from oracles import paper as oracle
+from tools.laws import assert_mean, size
 
 REWARDS = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40)
 FACTORS = st.sampled_from([0.0, 0.3, 0.9, 0.99, 1.0])

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import dynabandit as db
-from cudasim import cudasim
 from dynabandit.experiments import BackendError, Experiment, PathSpec, ProgressReporter, Spec, run
 from dynabandit.experiments.backend_choice import Gpu, check_options, choose_backends
 from dynabandit.experiments.executors import to_compile
 from dynabandit.experiments.plan import make_plan
 from dynabandit.experiments.tasks import PendingTask
+from tools.cudasim import cudasim
 
 TRIAL = Experiment(
     id="trial",
@@ -38,7 +38,7 @@ import json, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]
 from test_backend_choice import SPEC
-from dask_cluster import stored, thread_cluster
+from tools.dask_cluster import stored, thread_cluster
 from dynabandit.experiments import run
 from dynabandit.simulation.cuda import launch
 

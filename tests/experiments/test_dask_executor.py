@@ -15,7 +15,6 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 import dynabandit as db
-from dask_cluster import SOURCE, ProcessCluster, kill, stored, thread_cluster
 from dynabandit.experiments import (
     ClusterError,
     CoverageSpec,
@@ -33,6 +32,7 @@ from dynabandit.experiments.plan import make_plan
 from dynabandit.experiments.result_store import ResultStore
 from dynabandit.experiments.task_parts import PartCollector, group_parts
 from dynabandit.experiments.tasks import PendingTask
+from tools.dask_cluster import SOURCE, ProcessCluster, kill, stored, thread_cluster
 
 SMALL: dict[str, Any] = {"horizon": 500, "seed": 3, "times": 4}
 ENVIRONMENT = db.environment("case-1", arms=3)

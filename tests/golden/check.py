@@ -3,7 +3,7 @@
 python tests/golden/check.py                               # every environment, compiled
 python tests/golden/check.py paper                         # the tables of the whole paper
 NUMBA_DISABLE_JIT=1 python tests/golden/check.py case-1/10  # one of them, interpreted
-NUMBA_ENABLE_CUDASIM=1 python tests/cudasim.py tests/golden/check.py case-3/2 ucb ts
+NUMBA_ENABLE_CUDASIM=1 python tests/tools/cudasim.py tests/golden/check.py case-3/2 ucb ts
 """
 
 import json

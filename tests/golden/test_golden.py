@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from cudasim import cudasim
 from dynabandit.service.domain.bandit_state import RULES
 from golden.cases import (
     HERE,
@@ -23,7 +22,8 @@ from golden.cases import (
     restored_store,
     simulate_case,
 )
-from ready import EACH_SHAPE
+from tools.cudasim import cudasim
+from tools.ready import EACH_SHAPE
 
 CASES = [f"{name}/{arms}" for name, arms in environment_cases()]
 DECISIONS = json.loads((HERE / "decisions.json").read_text())

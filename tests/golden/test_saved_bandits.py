@@ -6,7 +6,7 @@ import lzma
 import pytest
 
 from golden.cases import HERE, bandit_text, next_choices
-from ready import TRIED
+from tools.ready import TRIED
 
 BETA_DRAWS = (
     "aff-dts1", "aff-dts2", "aff-ots", "aff-ts", "changepoint-ts", "d-ts", "dts", "f-dsw-ts", "ots", "sw-ts", "ts",

@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 import dynabandit as db
 import dynabandit.integrations.gymnasium
 from dynabandit.integrations.gymnasium import BanditEnv
-from interpreted import interpreted
+from tools.interpreted import interpreted
 
 NEEDED: dict[str, dict[str, Any]] = {
     "Fixed": {"means": [0.2, 0.8]},

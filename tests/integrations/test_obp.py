@@ -13,7 +13,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.integrations.obp import ContextualPolicy, Policy
-from obp_wheel import functions, obp
+from tools.obp_wheel import functions, obp
 
 __all__ = ["obp"]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from browser import PHONE, open_visit
 from dynabandit.leaderboard.board import Board, BoardEntry
 from dynabandit.leaderboard.page import render
+from tools.browser import PHONE, open_visit
 
 MARKUP = "</script><img src=x onerror=alert(1)>"
 FAMILIES = {"case-1-2": "case-1", "case-1-10": "case-1", "pb-1": "pb"}

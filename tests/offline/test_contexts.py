@@ -26,7 +26,7 @@ from dynabandit.offline import replay_loop, reward_model
 from dynabandit.offline.contexts import read_value
 from dynabandit.offline.log import Logged
 from dynabandit.policies.auto import RECOMMENDED_WITH_FEATURES
-from obp_wheel import functions, obp
+from tools.obp_wheel import functions, obp
 
 __all__ = ["obp"]
 

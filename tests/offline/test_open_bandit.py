@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from dynabandit import offline
 from dynabandit.cli.commands import app
-from obp_wheel import obp
+from tools.obp_wheel import obp
 
 __all__ = ["obp"]
 

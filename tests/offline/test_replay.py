@@ -11,8 +11,8 @@ from dynabandit.offline.log import Logged
 from dynabandit.offline.off_policy_estimators import doubly_robust
 from dynabandit.offline.replay_loop import Player
 from dynabandit.offline.reward_model import RewardModel
-from laws import INTERPRETED
-from true_log import ARMS, TrueLog, make_log
+from tools.laws import INTERPRETED
+from tools.true_log import ARMS, TrueLog, make_log
 
 
 def test_idle_time_counts_rows_of_the_log() -> None:

@@ -9,8 +9,8 @@ import pytest
 import dynabandit as db
 from dynabandit import offline
 from dynabandit.core.streams import REPLAY, stream, uniform
-from laws import INTERPRETED
-from true_log import ARMS, TrueLog, make_log
+from tools.laws import INTERPRETED
+from tools.true_log import ARMS, TrueLog, make_log
 
 # One policy of each kind: randomised, index, idle time, posterior, shared state
 KINDS: dict[str, dict[str, object]] = {

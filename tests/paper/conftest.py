@@ -8,7 +8,7 @@ import pytest
 from dynabandit.paper import large_run
 from dynabandit.paper.report import publish
 from dynabandit.results import Results
-from fakes import fake_paper, only
+from tools.fakes import fake_paper, only
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from dynabandit.paper.claims_page import document
 from dynabandit.paper.rule_types import ClaimPart
 from dynabandit.results import Results
 from dynabandit.stats.intervals import Estimate
-from fakes import ADAPTIVE, SETTINGS, STANDARD, STEP_SIZES, FakePaper, fake_paper, fake_run, only, shortened
+from tools.fakes import ADAPTIVE, SETTINGS, STANDARD, STEP_SIZES, FakePaper, fake_paper, fake_run, only, shortened
 
 ROOT = Path(__file__).parents[2]
 LARGE = [f"case-{number}-arms-{arms}" for number in (1, 2, 3, 4) for arms in (50, 100)]

@@ -16,7 +16,7 @@ from dynabandit.report.panels import Box, Boxes, Line, Lines
 from dynabandit.report.plotly_charts import chart
 from dynabandit.report.style import STYLES, Style, style
 from dynabandit.results import Results
-from fakes import only
+from tools.fakes import only
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from dynabandit.experiments import Spec
 from dynabandit.paper import large_run
 from dynabandit.paper.verdicts import VERDICTS, decide, judge
 from dynabandit.results import Results
-from fakes import fake_paper, only
+from tools.fakes import fake_paper, only
 
 DOCS = Path(__file__).parents[2] / "docs"
 METADATA = {"seed": 7, "precision": "mixed", "backends": {"memory": "cuda"}, "versions": {"dynabandit": "0.2.0"}}

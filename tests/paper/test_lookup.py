@@ -9,7 +9,7 @@ from dynabandit.paper import lookup
 from dynabandit.paper.lookup import MissingResultError
 from dynabandit.report.tables import summary
 from dynabandit.results import Results
-from fakes import fake_paper, fake_run
+from tools.fakes import fake_paper, fake_run
 
 
 def test_eps_greedy_stands_for_its_best_epsilon() -> None:

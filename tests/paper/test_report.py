@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from axe import serious
-from browser import PHONE, Visit, open_visit
 from dynabandit.paper import large_run, report
 from dynabandit.paper.verdicts import judge
-from fakes import fake_paper, only
+from tools.axe import serious
+from tools.browser import PHONE, Visit, open_visit
+from tools.fakes import fake_paper, only
 
 CHART = "figure-two-arms-abrupt"
 COVERED = """[...document.querySelectorAll('.legend button')].filter(button => {

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.draws import beta
 from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, TIE, uniform
 from dynabandit.policies.base import Policy
 from oracles import paper as oracle
+from tools.driver import Driver
 
 TOLERANCE = 1e-7
 PAPER = [name for name in db.policies.POLICIES if name in oracle.BURN_IN]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.estimators import AdaptiveForgetting, UnitFreeForgetting
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import POLICIES, Policy, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.changepoint_thompson import RATES
 from oracles import changepoint_ts
+from tools.driver import Driver
 
 HISTORY = [(0, 1.0), (0, 0.5), (1, 1.0), (0, 0.0)]  # the third arm is never played
 ARMS = 3

@@ -26,7 +26,7 @@ from dynabandit.policies.choice_probabilities import (
 from dynabandit.policies.choose_arm import Workspace
 from dynabandit.policies.score_laws import WEIGHTS
 from dynabandit.validation import COUNTS, REVENUE
-from laws import size
+from tools.laws import size
 
 ERROR_RATE = 1e-6
 LIVE = [name for name, kind in POLICIES.items() if not kind.informed]

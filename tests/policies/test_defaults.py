@@ -9,7 +9,7 @@ import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
-from limits import HUGE, LAST_STEP, NOT_NEGATIVE, POSITIVE, POSITIVE_UNIT, UNIT, Values, numbers, wholes
+from tools.limits import HUGE, LAST_STEP, NOT_NEGATIVE, POSITIVE, POSITIVE_UNIT, UNIT, Values, numbers, wholes
 
 OPEN: dict[str, Any] = {"changes": None, "horizon": None}  # what a simulation fills in
 # Section 4 of the paper: eta is 0.001, and truncation is at 0

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.records import to_row
 from dynabandit.policies import POLICIES
 from dynabandit.policies.doubling_horizon import HORIZONS
 from dynabandit.policies.tuning_rules import HorizonTuned
-from interpreted import interpreted
+from tools.driver import Driver
+from tools.interpreted import interpreted
 
 TUNED = [name for name, kind in POLICIES.items() if issubclass(kind, HorizonTuned)]
 OPEN: dict[str, dict[str, Any]] = {"changepoint-ts": {"rate": None}}

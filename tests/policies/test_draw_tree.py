@@ -42,10 +42,10 @@ from dynabandit.policies.draw_tree import (
     sum_of,
     uses_draw_tree,
 )
-from interpreted import interpreted
 from oracles import draw_tree as oracle
 from oracles.largest_draw import probabilities
-from trees_of_few_arms import remembered_distributions  # noqa: F401  # a fixture of this module
+from tools.interpreted import interpreted
+from tools.trees_of_few_arms import remembered_distributions  # noqa: F401  # a fixture of this module
 
 ALPHA = 1e-6  # the probability that a correct law fails its test, over random seeds
 NOTHING = np.zeros(0)

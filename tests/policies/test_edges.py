@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.streams import EXPLORE, stream, uniform
 from dynabandit.policies import POLICIES, PolicyState, aff_ucb1, changepoint_thompson, glr_kl_ucb
 from dynabandit.simulation.compiled import compiled_learn_many
-from ready import READY
+from tools.driver import Driver
+from tools.ready import READY
 
 GIVEN: dict[str, dict[str, Any]] = {name: READY.get(name, {}) for name in POLICIES} | {
     "d-ucb": {"discount": 0.9},

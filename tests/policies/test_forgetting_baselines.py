@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.draws import beta
 from dynabandit.core.streams import SCORE, SECOND, Stream, uniform
 from dynabandit.policies.base import Policy
 from dynabandit.policies.changepoint_thompson import RATES
 from oracles import changepoint_ts, d_ts, exp3_s, f_dsw_ts, rexp3, sw_ts
+from tools.driver import Driver
 
 TOLERANCE = 1e-7
 History = list[tuple[int, float]]

@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.streams import stream
 from dynabandit.policies.changepoint_thompson import RATES
-from laws import ERROR_RATE, size
 from oracles import changepoint_ts, exp3_s, paper as oracle, rexp3
+from tools.driver import Driver
+from tools.laws import ERROR_RATE, size
 
 TUNED = ("d-ts", "sw-ts", "exp3-s")
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.precision import single
 from dynabandit.policies import POLICIES, PolicyState, dynamic_thompson, is_contextual, rexp3, used_plugins
 from dynabandit.policies.practical_forms import practical_form, practical_forms, practical_names
 from dynabandit.validation import BOUNDED, COUNTS, NORMAL, REVENUE
-from ready import READY
+from tools.driver import Driver
+from tools.ready import READY
 
 GIVEN: dict[str, dict[str, Any]] = {"d-ucb": {"discount": 0.9}, "sw-ucb": {"window": 25}, **READY}
 SCORED = [name for name, kind in POLICIES.items() if kind.functions.posterior is None]

@@ -9,7 +9,6 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core import precision
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import mix_normal_ts, mix_poisson_ts, resolved
@@ -17,8 +16,9 @@ from dynabandit.policies.base import Policy, PolicyState, Reward, Step
 from dynabandit.policies.choose_arm import make_choose, new_workspace
 from dynabandit.policies.mix_weights import COUNT, MEAN, SIZE, TOTAL, WEIGHT
 from dynabandit.validation import REWARD_DOMAINS
-from interpreted import interpreted
 from oracles import mix_ts
+from tools.driver import Driver
+from tools.interpreted import interpreted
 
 TOLERANCE = 1e-9
 

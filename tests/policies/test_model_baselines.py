@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, uniform, words
 from dynabandit.policies import predictive_sampling
 from dynabandit.policies.base import Policy
 from dynabandit.policies.kalman_thompson import DRIFTS, predict
 from oracles import kalman
+from tools.driver import Driver
 
 TOLERANCE = 1e-7
 History = list[tuple[int, float]]

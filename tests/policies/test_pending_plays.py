@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from driver import Driver
 from dynabandit import Bandit
 from dynabandit.bandit.serialization import checksum
 from dynabandit.policies import POLICIES
@@ -22,6 +21,7 @@ from dynabandit.policies.pending_plays import (
     expected_mean,
     pending_plays,
 )
+from tools.driver import Driver
 
 INDEX_POLICIES: dict[str, dict[str, Any]] = {
     "ucb": {},

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import Phase, example, given, settings, strategies as st
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.streams import LEARN, Stream, uniform, words
 from dynabandit.policies import ad_switch as ad_switch_kernels, learned_draws, master_ucb, r_bocpd_ucb
 from oracles import ad_switch, master, r_bocpd
+from tools.driver import Driver
 
 TOLERANCE = 1e-7
 STEPS, ARMS, SEEDS = 120, st.integers(2, 4), st.integers(0, 2**32)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.policies import glr_kl_ucb, m_ucb
 from dynabandit.service.domain import warm_start
 from oracles import upper_bounds
+from tools.driver import Driver
 
 STILL = [0.0, 1.0] * 2000
 GLR = {"horizon": 10_000}

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.draws import beta, gamma
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, words
 from dynabandit.policies import mix_poisson_ts
 from dynabandit.policies.aff_shared import LOG_ZERO
 from dynabandit.policies.base import Policy
 from oracles import aff_normal, aff_poisson_ts, aff_revenue_ts, mix_ts, normal_ts, robust_ucb
+from tools.driver import Driver
 
 TOLERANCE = 1e-7
 History = list[tuple[int, float]]

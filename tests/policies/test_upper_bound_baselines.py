@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, uniform
 from dynabandit.policies.base import Policy
 from oracles import upper_bounds
+from tools.driver import Driver
 
 TOLERANCE = 1e-7
 BASELINES = list(upper_bounds.BURN_IN)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from driver import Driver
 from dynabandit.policies import borl as borl_policy, learned_draws, lm_dsee
 from dynabandit.policies.base import Policy
 from oracles import borl, wei_srivastava
+from tools.driver import Driver
 
 TOLERANCE = 1e-7
 History = list[tuple[int, float]]

@@ -10,7 +10,7 @@ from dynabandit.report import matplotlib_figures
 from dynabandit.report.figure_folder import RECORD, draw_all
 from dynabandit.report.figures import Figure, make_figures
 from dynabandit.results import Results
-from fakes import fake_run
+from tools.fakes import fake_run
 
 BOTH = ["01-first", "02-second"]
 

@@ -11,7 +11,7 @@ from dynabandit.report.matplotlib_figures import draw
 from dynabandit.report.panels import Box, Boxes, Line, Lines, Series
 from dynabandit.report.style import STYLES, other_style, style
 from dynabandit.results import Coverage, Results, SamplePath
-from fakes import ADAPTIVE, fake_run
+from tools.fakes import ADAPTIVE, fake_run
 
 
 def drawn(figure: Figure) -> Iterator[Line | Box]:

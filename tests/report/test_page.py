@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser import open_visit
 from dynabandit.report import page, pdf, tables
 from dynabandit.results import Results, SamplePath
-from fakes import fake_run
+from tools.browser import open_visit
+from tools.fakes import fake_run
 
 MARKUP = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 

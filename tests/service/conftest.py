@@ -8,8 +8,8 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.stores import open_store
-from postgres_server import make_database, postgres
-from service.harness import ManualClock, Running, talking
+from tools.harness import ManualClock, Running, talking
+from tools.postgres_server import make_database, postgres
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import pytest
 import dynabandit as db
 from dynabandit.client import ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, run_apart, running, talking
+from tools.harness import ARMS, Running, run_apart, running, talking
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from dynabandit.client import Client
 from dynabandit.service import command_line
 from dynabandit.service.command_line import app
 from dynabandit.service.stores import open_store
-from service.harness import (
+from service.stores.test_store_faults import LockedSqlite
+from tools.harness import (
     ARMS,
     Running,
     assert_replay_agrees,
@@ -29,7 +30,6 @@ from service.harness import (
     talking,
     wait_for,
 )
-from service.stores.test_store_faults import LockedSqlite
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from dynabandit.service.loading import Loader
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify
-from service.harness import ARMS, ManualClock, failed_command, running, status_of, talking, wait_for
 from service.stores.test_schema import STORE_OF_0_1_0
+from tools.harness import ARMS, ManualClock, failed_command, running, status_of, talking, wait_for
 
 AT_ONCE: dict[str, Any] = {}
 SETTLED = {"reward_window": 100.0, "default_reward": 0.0}

@@ -16,7 +16,8 @@ import pytest
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import Decision, Event
-from service.harness import ARMS, PRODUCT, assert_replay_agrees, process, visitor, wait_for
+from tools import decider_process
+from tools.harness import ARMS, PRODUCT, assert_replay_agrees, process, visitor, wait_for
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 KILLS = 20 if LONG else 1
@@ -167,7 +168,7 @@ class DeciderProcess:
     """A local decider in a process of its own; `durable` has the arms of the decisions that it has flushed."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("decider_process.py")), url, str(folder)]
+        command = [sys.executable, decider_process.__file__, url, str(folder)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.durable: dict[str, str] = {}
 

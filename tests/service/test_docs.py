@@ -20,7 +20,7 @@ from dynabandit.service.keys import ROLES
 from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
-from service.harness import running, talking
+from tools.harness import running, talking
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
 

@@ -25,7 +25,7 @@ from dynabandit.service.keys import new_key
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.stores.key_tables import add_key, revoke_key
-from service.harness import ARMS, DirectWriter, ManualClock, Running, run_apart, running, talking, wait_for
+from tools.harness import ARMS, DirectWriter, ManualClock, Running, run_apart, running, talking, wait_for
 
 
 @pytest.fixture

@@ -17,14 +17,14 @@ import pytest
 from playwright._impl._driver import compute_driver_executable
 
 import dynabandit as db
-from browser import OpenPage
 from dynabandit.client import Client
 from dynabandit.service import api_types, monitoring_types
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
-from service.harness import ARMS, Running, running, status_of, talking, wait_for
 from service.test_client import LosingRelay
+from tools.browser import OpenPage
+from tools.harness import ARMS, Running, running, status_of, talking, wait_for
 
 FOLDER = Path(str(files("dynabandit.service.web"))) / "javascript_client"
 SCRIPT, TYPES = ((FOLDER / name).read_text(encoding="utf-8") for name in ("dynabandit.js", "dynabandit.d.ts"))

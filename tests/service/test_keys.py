@@ -21,7 +21,7 @@ from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key, api_keys, revoke_key
 from dynabandit.service.stores.schema import migration
-from service.harness import ARMS, Running, copied_store, failed_command, running, status_of, talking, wait_for
+from tools.harness import ARMS, Running, copied_store, failed_command, running, status_of, talking, wait_for
 
 ROWS = [
     ("PUT", "/v1/bandits/b", {"arms": ARMS}, "admin"), ("GET", "/v1/bandits", None, "read"),

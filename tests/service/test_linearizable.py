@@ -24,7 +24,7 @@ from dynabandit.service.api_types import Decision, Event
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.names import read_public_id
 from dynabandit.service.stores import open_store
-from service.harness import ManualClock, Running, assert_replay_agrees
+from tools.harness import ManualClock, Running, assert_replay_agrees
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 ARMS = ["a", "b", "c"]

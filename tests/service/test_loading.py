@@ -22,10 +22,10 @@ from dynabandit.service.domain.unit_of_work import FEW_EVENTS, UnitOfWork
 from dynabandit.service.errors import OverloadedError, StoreError
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
-from service.harness import ARMS, DirectWriter, assert_replay_agrees, run_apart, running, talking, wait_for
-from service.proxy import wire
 from service.stores.test_store_faults import LockedSqlite
-from trees_of_few_arms import trees_from
+from tools.harness import ARMS, DirectWriter, assert_replay_agrees, run_apart, running, talking, wait_for
+from tools.proxy import wire
+from tools.trees_of_few_arms import trees_from
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 DECISIONS, IDLE = (9_000, 200) if LONG else (300, 0)

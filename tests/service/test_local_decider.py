@@ -23,7 +23,7 @@ from dynabandit.service.local_types import LocalBatch, LocalDecision
 from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import Verification, verify
-from service.harness import ARMS, ManualClock, Running, assert_replay_agrees, copied_store, running, wait_for
+from tools.harness import ARMS, ManualClock, Running, assert_replay_agrees, copied_store, running, wait_for
 
 NEVER = 1e6  # seconds: tests exchange when they want to
 Make = Callable[..., db.LocalDecider]

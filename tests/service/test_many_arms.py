@@ -21,9 +21,9 @@ from dynabandit.service.domain.names import public_id
 from dynabandit.service.http import responses
 from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward
 from dynabandit.service.stores import Snapshot, open_store
-from service.domain.shop import Shop
-from service.harness import ARMS, assert_replay_agrees, captured_log, running, talking
-from trees_of_few_arms import trees_from
+from tools.harness import ARMS, assert_replay_agrees, captured_log, running, talking
+from tools.shop import Shop
+from tools.trees_of_few_arms import trees_from
 
 
 @pytest.fixture

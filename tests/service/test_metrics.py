@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dynabandit.service.metrics import MAX_ARMS_SHOWN
-from service.harness import ARMS, Running, talking
+from tools.harness import ARMS, Running, talking
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from dynabandit.cli.commands import app
 from dynabandit.client import Client
 from dynabandit.service.metrics import ServiceMetrics
-from service.harness import ARMS
+from tools.harness import ARMS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 NOT_RUN = re.compile(

@@ -14,7 +14,7 @@ from dynabandit.service.request_queue import WriterRequest
 from dynabandit.service.service import Service
 from dynabandit.service.settling import SETTLED_BANDITS
 from dynabandit.service.stores import SqliteStore
-from service.harness import ARMS, ManualClock, assert_replay_agrees
+from tools.harness import ARMS, ManualClock, assert_replay_agrees
 
 WINDOW = 10.0
 

@@ -19,7 +19,7 @@ from dynabandit.service.domain.bandit_state import HASH_PREFIX
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
-from service.harness import (
+from tools.harness import (
     ARMS,
     DirectWriter,
     ManualClock,

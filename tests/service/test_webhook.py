@@ -16,7 +16,7 @@ from dynabandit.client import Client
 from dynabandit.service.service import Webhook
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.stores.alert_positions import next_alerts
-from service.harness import ARMS, failed_command, running, talking, wait_for
+from tools.harness import ARMS, failed_command, running, talking, wait_for
 
 SECRET = b"a secret of the operator"
 RULES = {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}

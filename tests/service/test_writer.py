@@ -14,7 +14,7 @@ from dynabandit.service.domain.events import EventRow
 from dynabandit.service.errors import ReplayMismatchError, StoreError
 from dynabandit.service.service import READY_CACHED, Service
 from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import (
+from tools.harness import (
     ARMS,
     HeldStore,
     assert_replay_agrees,

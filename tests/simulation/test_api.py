@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 import dynabandit as db
 from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.simulation import cpu
-from laws import assert_share
-from ready import EACH_SHAPE
+from tools.laws import assert_share
+from tools.ready import EACH_SHAPE
 
 HORIZON = 130
 SHORT = {"aff-ucb1": {"burn_in": 2}, "aff-dts1": {"burn_in": 2}}

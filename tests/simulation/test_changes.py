@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from interpreted import interpreted
+from tools.interpreted import interpreted
 
 HORIZON = 30_000
 SWITCHING = db.environment(

@@ -20,9 +20,9 @@ from dynabandit.core.numba_internals import compile_once
 from dynabandit.core.streams import stream
 from dynabandit.policies import PolicyFunctions, Reward, Step, draw_tree
 from dynabandit.policies.base import new_state
-from interpreted import interpreted
-from laws import INTERPRETED
-from ready import READY
+from tools.interpreted import interpreted
+from tools.laws import INTERPRETED
+from tools.ready import READY
 
 ARMS, STEPS = 3, 40
 KERNELS = ("start", "learn", "score", "posterior", "common", "explore", "reveal")

@@ -1,4 +1,4 @@
-"""Simulations of environments with features; the GPU is compared in tests/gpu_cases.py."""
+"""Simulations of environments with features; the GPU is compared in tests/tools/gpu_cases.py."""
 
 import numpy as np
 import pytest

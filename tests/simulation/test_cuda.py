@@ -1,7 +1,7 @@
 """Simulations on a GPU make the same choices as on the CPU, step for step.
 
 The tests need no GPU: Numba's CUDA simulator runs the kernels interpreted, one lane after the other, so
-the cases in tests/gpu_cases.py are small. ``benchmarks/gpu.py --check`` compares every policy on a real GPU.
+the cases in tests/tools/gpu_cases.py are small. ``benchmarks/gpu.py --check`` compares every policy on a real GPU.
 """
 
 import numpy as np
@@ -9,8 +9,6 @@ import pytest
 from numba import cuda
 
 import dynabandit as db
-import gpu_cases
-from cudasim import cudasim
 from dynabandit.core.compilation import compiled
 from dynabandit.core.precision import single
 from dynabandit.core.streams import stream
@@ -21,6 +19,8 @@ from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda import launch
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Block, Paths, Replications, empty_record, make_play
+from tools import gpu_cases
+from tools.cudasim import cudasim
 
 
 def test_cuda_kernels_make_the_choices_of_the_processor() -> None:

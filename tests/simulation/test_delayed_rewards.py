@@ -14,7 +14,7 @@ from dynabandit.estimators import settling_age
 from dynabandit.policies import POLICIES
 from dynabandit.simulation import trace
 from dynabandit.simulation.in_flight import learned_rewards
-from ready import READY
+from tools.ready import READY
 
 NAMES = [name for name, kind in POLICIES.items() if not kind.informed]
 PARAMETERS: dict[str, dict[str, Any]] = {"d-ucb": {"discount": 0.9}, "sw-ucb": {"window": 12}, **READY}

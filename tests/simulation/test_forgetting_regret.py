@@ -7,7 +7,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.environments import Piecewise
-from interpreted import interpreted
+from tools.interpreted import interpreted
 
 BASELINES = ("d-ts", "sw-ts", "f-dsw-ts", "changepoint-ts", "exp3-s", "rexp3")
 FLIP = Piecewise(starts=(1, 501), means=((1.0, 0.0, 0.5), (0.0, 1.0, 0.5)))

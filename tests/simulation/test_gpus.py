@@ -1,4 +1,4 @@
-"""How a simulation is divided among GPUs and their lanes; tests/gpu_cases.py compares results with those of the CPU."""
+"""How a simulation is divided among GPUs and their lanes; tools/gpu_cases.py compares results with those of the CPU."""
 
 import contextlib
 import threading

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from cudasim import cudasim
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.environments import (
@@ -21,6 +20,7 @@ from dynabandit.environments import (
     RewardStep,
 )
 from dynabandit.validation import BOUNDED
+from tools.cudasim import cudasim
 
 HORIZON, SEED = 60, 3
 

@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as arrays
 import dynabandit as db
 from dynabandit.simulation.compiled import compiled_count_switches
 from dynabandit.simulation.stepper import add_switches
-from interpreted import interpreted
 from oracles import paper as oracle
+from tools.interpreted import interpreted
 
 # Few levels make many ties
 PATHS = arrays.arrays(

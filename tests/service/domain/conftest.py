@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from service.domain.shop import Shop
+from tools.shop import Shop
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dynabandit.service.compaction import compact
 from dynabandit.service.domain.decision_details import DecisionDetails
 from dynabandit.service.domain.decisions import activate, make_decisions
 from dynabandit.service.domain.rewards import settle_due
-from service.domain.shop import Shop
+from tools.shop import Shop
 
 ARM = 1
 

@@ -19,8 +19,7 @@ from dynabandit.service.domain.rewards import reward
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
-from ready import READY, TRIED
-from service.harness import (
+from tools.harness import (
     ARMS,
     DirectWriter,
     assert_replay_agrees,
@@ -30,6 +29,7 @@ from service.harness import (
     status_of,
     talking,
 )
+from tools.ready import READY, TRIED
 
 PARAMETERS: dict[str, Any] = {"d-ucb": {"discount": 0.99}, "sw-ucb": {"window": 50}, **READY}
 

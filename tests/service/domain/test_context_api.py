@@ -16,7 +16,7 @@ from dynabandit import offline
 from dynabandit.cli.commands import app
 from dynabandit.client import Client
 from dynabandit.service.domain import changes
-from service.harness import ARMS, ManualClock, Running, run_apart
+from tools.harness import ARMS, ManualClock, Running, run_apart
 
 FEATURES: dict[str, Any] = {
     "hour": "number",

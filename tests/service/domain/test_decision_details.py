@@ -12,8 +12,8 @@ from dynabandit.service.domain.log_start import LogStart
 from dynabandit.service.domain.warm_start import WarmStart
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.stores.unit_table import count_units, remove_units
-from service.domain.shop import FEATURES
-from service.harness import ARMS
+from tools.harness import ARMS
+from tools.shop import FEATURES
 
 
 @pytest.mark.promise(220, 221)

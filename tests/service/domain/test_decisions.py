@@ -8,7 +8,7 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.domain.decision_ids import DecisionIds
-from service.harness import ARMS, Running, status_of
+from tools.harness import ARMS, Running, status_of
 
 
 @pytest.mark.promise(25, 118)

@@ -16,7 +16,7 @@ from dynabandit.service.domain.rewards import reward
 from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
 from dynabandit.service.http.responses import bandit_view
 from dynabandit.service.monitoring_types import Alert, Guardrail, SetGuardrails
-from service.domain.shop import Shop
+from tools.shop import Shop
 
 LATENCY = Guardrail(0.5, "max", [0.0, 10.0])
 RULES = {"latency": LATENCY, "stock": Guardrail(2.0, "min")}

@@ -19,7 +19,7 @@ from dynabandit.service.domain.rewards import SETTLE_PAGE, reward, settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, DomainError, InvalidValueError, LateRewardError
 from dynabandit.service.stores import open_store
-from service.harness import (
+from tools.harness import (
     ARMS,
     ManualClock,
     Running,

@@ -14,7 +14,7 @@ from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.http.responses import bandit_view
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.stats.lift import LiftSums, add_reward, estimate_lift
-from service.domain.shop import Shop
+from tools.shop import Shop
 
 HOLDOUT = api_types.HoldoutSettings(0.3, "red")
 

@@ -17,8 +17,8 @@ from dynabandit.service.domain.log_start import read_start
 from dynabandit.service.domain.warm_start import WarmStart
 from dynabandit.service.service import MAX_PREVIEWS
 from dynabandit.service.stores import SqliteStore, open_store
-from service.domain.shop import FEATURES, Shop
-from service.harness import ARMS, Running, assert_replay_agrees, running, status_of, talking, wait_for
+from tools.harness import ARMS, Running, assert_replay_agrees, running, status_of, talking, wait_for
+from tools.shop import FEATURES, Shop
 
 
 @pytest.fixture

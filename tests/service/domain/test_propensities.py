@@ -11,8 +11,8 @@ from dynabandit.bandit.propensities import ColumnProbabilities
 from dynabandit.service import api_types, export
 from dynabandit.service.domain import changes, preview
 from dynabandit.service.domain.decision_details import read_details
-from service.domain.shop import FEATURES, Shop
-from service.harness import ARMS
+from tools.harness import ARMS
+from tools.shop import FEATURES, Shop
 
 
 def exported(shop: Shop, draws: int = 7) -> list[api_types.Exported]:

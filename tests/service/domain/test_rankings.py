@@ -14,8 +14,8 @@ from dynabandit.service.domain import changes
 from dynabandit.service.domain.rewards import reward, settle_due
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.verify import verify_bandit
-from service.domain.shop import FEATURES, Shop
-from service.harness import ARMS, Running
+from tools.harness import ARMS, Running
+from tools.shop import FEATURES, Shop
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from dynabandit.service.domain.decision_details import DecisionDetails, read_det
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.verify import verify_bandit
-from service.domain.shop import FEATURES, Shop
-from service.harness import ARMS, Running, learn, talking
+from tools.harness import ARMS, Running, learn, talking
+from tools.shop import FEATURES, Shop
 
 
 def set_shadow(shop: Shop, policy: str, **parameters: Any) -> tuple[int, bool]:

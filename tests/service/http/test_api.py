@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from dynabandit.client import Client
-from service.harness import ARMS, Running, learn, talking
+from tools.harness import ARMS, Running, learn, talking
 
 
 @pytest.mark.promise(117)

@@ -19,7 +19,7 @@ from dynabandit.service.http.connections import ConnectionTable, LimitedConnecti
 from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.web.static_files import PLOTLY, static_url
-from service.harness import ARMS, HeldStore, Running, captured_log, process, running, talking, wait_for
+from tools.harness import ARMS, HeldStore, Running, captured_log, process, running, talking, wait_for
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 HEAD = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"

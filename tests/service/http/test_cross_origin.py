@@ -8,7 +8,7 @@ import pytest
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
-from service.harness import ARMS, Running, failed_command, running, talking
+from tools.harness import ARMS, Running, failed_command, running, talking
 
 SHOP = "https://shop.example"
 DECIDE = "/v1/bandits/b/decisions"

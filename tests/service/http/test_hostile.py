@@ -18,7 +18,7 @@ import dynabandit as db
 from dynabandit.client import Client
 from dynabandit.service.domain import changes, warm_start
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, running, talking
+from tools.harness import ARMS, Running, running, talking
 
 JSON = {"Content-Type": "application/json"}
 DEEP = b"[" * 100_000 + b"]" * 100_000

@@ -9,7 +9,7 @@ from dynabandit.service.clock import Clock
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.field_types import MAX_ARMS
 from dynabandit.service.stores import open_store
-from service.harness import Running, assert_replay_agrees, running, talking
+from tools.harness import Running, assert_replay_agrees, running, talking
 
 
 @pytest.mark.promise(75)

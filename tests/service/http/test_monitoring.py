@@ -7,7 +7,7 @@ import pytest
 
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, Running, assert_replay_agrees, running, status_of
+from tools.harness import ARMS, Running, assert_replay_agrees, running, status_of
 
 RULES = {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}
 

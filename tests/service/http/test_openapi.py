@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from dynabandit.service.http.routes import DOCUMENT, ENDPOINTS
 from dynabandit.service.stores import open_store
 from dynabandit.validation import LARGEST_REWARD
-from service.harness import PRODUCT, Running, running, talking, visitor
+from tools.harness import PRODUCT, Running, running, talking, visitor
 
 CASES = 100_000 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 300
 EXAMPLES = -(-CASES // len(ENDPOINTS))

@@ -17,7 +17,7 @@ from dynabandit.service.admission import MAX_EVENTS_WAITING
 from dynabandit.service.http.limits import RefusalPacer
 from dynabandit.service.stores import open_store
 from dynabandit.service.thread_pool import ConcurrencyLimit
-from service.harness import (
+from tools.harness import (
     ARMS,
     HeldStore,
     Running,

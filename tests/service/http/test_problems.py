@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from dynabandit.service.stores import open_store
-from service.harness import ManualClock, running, talking
+from tools.harness import ManualClock, running, talking
 
 NOBODY = f"{'0' * 12}-1"
 PROBLEMS: list[tuple[str, str, Any, int, str]] = [

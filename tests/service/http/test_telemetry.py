@@ -19,7 +19,7 @@ from dynabandit.service.http.telemetry import Telemetry, make_telemetry
 from dynabandit.service.http.telemetry_settings import exporter_names, is_configured
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, open_store
-from service.harness import ARMS, Running, process, running, talking, wait_for
+from tools.harness import ARMS, Running, process, running, talking, wait_for
 
 ADDRESS = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -19,8 +19,8 @@ from dynabandit.service.projections.live_page_data import bandit_page_data, comp
 from dynabandit.service.projections.log_follower import BanditPage, LogFollower
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
 from dynabandit.service.stores import open_store
-from service.harness import running, talking
-from service.web.demo_shop import BANNERS, play
+from tools.demo_shop import BANNERS, play
+from tools.harness import running, talking
 
 ARMS = ["a", "b", "c"]
 

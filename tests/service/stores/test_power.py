@@ -12,8 +12,8 @@ import pytest
 from dynabandit.client import Client
 from dynabandit.service.stores import SqliteStore, open_store
 from dynabandit.service.stores.unit_table import find_units, unit_hash
-from service.harness import ARMS, PRODUCT, Running, assert_replay_agrees, visitor
-from service.power import Disk, ForgetfulVFS
+from tools.harness import ARMS, PRODUCT, Running, assert_replay_agrees, visitor
+from tools.power import Disk, ForgetfulVFS
 
 Cut = tuple[dict[str, tuple[str, float | None]], dict[str, bytes]]  # what was acknowledged, and the disk
 CUTS = 60 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 6

@@ -17,7 +17,7 @@ from dynabandit.service.domain.events import EventRow
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.erasing import Eraser
-from service.harness import (
+from tools.harness import (
     ARMS,
     PRODUCT,
     ManualClock,
@@ -29,7 +29,7 @@ from service.harness import (
     visitor,
     wait_for,
 )
-from service.proxy import wire
+from tools.proxy import wire
 
 Result = TypeVar("Result")
 EACH = 400 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 12

@@ -15,7 +15,7 @@ from dynabandit.service.request_queue import MAX_LOCKED_BANDITS, WriterRequest, 
 from dynabandit.service.stores import BanditKey, Statements
 from dynabandit.service.stores.postgres import LEADER_LOCKS, PostgresStore
 from dynabandit.service.stores.rows import BanditUnit, BeginResult
-from service.harness import ARMS, Running, running, status_of, talking, wait_for
+from tools.harness import ARMS, Running, running, status_of, talking, wait_for
 
 
 class RecordingStore(PostgresStore):

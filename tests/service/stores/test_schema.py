@@ -24,7 +24,7 @@ from dynabandit.service.stores.due_decisions import open_decisions
 from dynabandit.service.stores.histories import saved_history
 from dynabandit.service.stores.schema import TABLES, VERSION, migration
 from dynabandit.service.verify import verify
-from service.harness import captured_log, failed_command, running, status_of, talking
+from tools.harness import captured_log, failed_command, running, status_of, talking
 
 STORE_OF_0_1_0 = Path(__file__).parents[2] / "golden" / "service-0.1.0.db.xz"
 STORE_BEFORE_0_2_0 = STORE_OF_0_1_0.with_name("service-0.2.0.dev.db.xz")  # with contexts, rankings and a shadow

@@ -16,8 +16,8 @@ import pytest
 from dynabandit.client import Client
 from dynabandit.service.api_types import Decision
 from dynabandit.service.stores import open_store
-from service.harness import ARMS, PRODUCT, Running, assert_replay_agrees, process, running, status_of, talking, visitor
-from service.proxy import wire
+from tools.harness import ARMS, PRODUCT, Running, assert_replay_agrees, process, running, status_of, talking, visitor
+from tools.proxy import wire
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 

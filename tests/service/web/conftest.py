@@ -7,8 +7,8 @@ from dynabandit.service.keys import new_key
 from dynabandit.service.projections import log_follower
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
-from service.harness import Running, running, talking
-from service.web.page_helpers import ProtectedSite
+from tools.harness import Running, running, talking
+from tools.page_helpers import ProtectedSite
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -19,8 +19,6 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 import dynabandit as db
-from axe import serious
-from browser import OpenPage, open_visit
 from dynabandit.client import Client
 from dynabandit.service import policy_change
 from dynabandit.service.domain import warm_start
@@ -28,9 +26,11 @@ from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
 from dynabandit.service.web import live_pages
-from service.harness import Running, running, talking
-from service.web.demo_shop import play
-from service.web.page_helpers import ARMS, TIMEOUT_MS, arm_row, bandit_url, wait_for_charts
+from tools.axe import serious
+from tools.browser import OpenPage, open_visit
+from tools.demo_shop import play
+from tools.harness import Running, running, talking
+from tools.page_helpers import ARMS, TIMEOUT_MS, arm_row, bandit_url, wait_for_charts
 
 DASH = "\N{EN DASH}"
 

@@ -6,11 +6,11 @@ from typing import Any
 import httpx
 from playwright.sync_api import expect
 
-from axe import serious
-from browser import PHONE, OpenPage
 from dynabandit.client import Client
-from service.harness import Running
-from service.web.page_helpers import PICTURES, arm_row, bandit_url, fits_width, only_for_pictures, wait_for_charts
+from tools.axe import serious
+from tools.browser import PHONE, OpenPage
+from tools.harness import Running
+from tools.page_helpers import PICTURES, arm_row, bandit_url, fits_width, only_for_pictures, wait_for_charts
 
 ARMS = ["Coffee", "Tea", "Cocoa"]
 FEATURES: dict[str, Any] = {

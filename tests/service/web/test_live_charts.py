@@ -9,14 +9,14 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from axe import serious
-from browser import DESKTOP, PHONE, OpenPage
 from dynabandit.client import Client
 from dynabandit.service.projections import log_follower
 from dynabandit.service.stores import open_store
-from service.harness import Running, running, talking
-from service.web.demo_shop import fill
-from service.web.page_helpers import (
+from tools.axe import serious
+from tools.browser import DESKTOP, PHONE, OpenPage
+from tools.demo_shop import fill
+from tools.harness import Running, running, talking
+from tools.page_helpers import (
     ARMS,
     MAKES_PICTURES,
     PICTURES,

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from axe import serious
-from browser import PHONE, OpenPage
 from dynabandit.client import Client
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import revoke_key
-from service.harness import Running, running, talking
-from service.web.demo_shop import play
-from service.web.page_helpers import ARMS, ProtectedSite, arm_row, bandit_url, wait_for_charts
+from tools.axe import serious
+from tools.browser import PHONE, OpenPage
+from tools.demo_shop import play
+from tools.harness import Running, running, talking
+from tools.page_helpers import ARMS, ProtectedSite, arm_row, bandit_url, wait_for_charts
 
 MARKUP = "<img src=x onerror=alert(1)>"
 

@@ -13,15 +13,15 @@ from urllib.parse import parse_qs
 import pytest
 from playwright.sync_api import Page, expect
 
-from axe import serious
-from browser import DESKTOP, PHONE, OpenPage
 from dynabandit import playground
 from dynabandit.playground.tour import STEPS
 from dynabandit.policies import resolved
 from dynabandit.service.stores import open_store
 from dynabandit.service.web import playground_workers
-from service.harness import Running, running, talking, wait_for
-from service.web.page_helpers import (
+from tools.axe import serious
+from tools.browser import DESKTOP, PHONE, OpenPage
+from tools.harness import Running, running, talking, wait_for
+from tools.page_helpers import (
     PICTURES,
     TIMEOUT_MS,
     ProtectedSite,

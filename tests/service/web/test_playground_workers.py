@@ -22,7 +22,7 @@ from dynabandit.service.stores.key_tables import add_key, api_keys, revoke_key
 from dynabandit.service.web import playground_workers
 from dynabandit.service.web.playground_page import RunStream
 from dynabandit.service.web.playground_workers import Process, WorkerPool
-from service.harness import Running, process, run_apart, running, workers
+from tools.harness import Running, process, run_apart, running, workers
 
 SHORT = "v=1&policies=ucb&horizon=100&replications=2"
 LONG = "v=1&environment=case-3&arms=50&policies=ucb&horizon=20000&replications=300&seed=3"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from dynabandit.service.api_types import Event
-from service.harness import Running, talking
+from tools.harness import Running, talking
 
 
 def static_url(http: httpx.Client, name: str) -> str:

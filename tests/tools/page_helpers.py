@@ -9,10 +9,10 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from browser import Visit
-from service.harness import Running
+from tools.browser import Visit
+from tools.harness import Running
 
-PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 ARMS = ["red", "green", "blue"]
 TIMEOUT_MS = 120_000  # of waiting for what must happen; nothing sleeps that long
 expect.set_options(timeout=TIMEOUT_MS)

@@ -5,7 +5,7 @@ coroutines (greenlets): each one runs until it waits for the others, which takes
 every run. They take turns in random order, so that a lane which reads what another one writes without waiting for it is
 found.
 
-    NUMBA_ENABLE_CUDASIM=1 python tests/cudasim.py FILE [ARGUMENT]...
+    NUMBA_ENABLE_CUDASIM=1 python tests/tools/cudasim.py FILE [ARGUMENT]...
 
 runs a file in this way.
 """

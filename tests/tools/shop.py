@@ -14,7 +14,7 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import LateRewardError
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify_bandit
-from service.harness import ARMS, ManualClock
+from tools.harness import ARMS, ManualClock
 
 FEATURES = {"hour": "number", "new": "boolean", "country": {"kind": "category", "values": ["NO", "SE"]}}
 COUNTRIES = ("NO", "SE", "DK")

@@ -1,12 +1,13 @@
 """Small simulations that run on the CPU and on Numba's simulated GPU.
 
-    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/cudasim.py tests/gpu_cases.py
+    NUMBA_ENABLE_CUDASIM=1 NUMBA_DISABLE_JIT=1 python tests/tools/cudasim.py tests/tools/gpu_cases.py
 
 runs all of them on both and prints what differs. A simulated GPU does not compile its kernels, so nothing is compiled.
 """
 
 import sys
 import threading
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,9 @@ from dynabandit.catalogue import example
 from dynabandit.policies import draw_tree
 from dynabandit.simulation.cuda import devices, launch
 from dynabandit.simulation.cuda.group_shapes import LANES, GroupShape, group_shape
-from ready import EACH_SHAPE, READY
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # as a script
+from tools.ready import EACH_SHAPE, READY
 
 __all__ = ["CASES", "Case", "differences", "run_case"]
 
@@ -32,7 +35,7 @@ class Case(NamedTuple):
     horizon: int
     replications: int = 1
     burn_in: int = 1  # at most
-    ready: bool = False  # with the parameters of tests/ready.py, with which policies restart soon
+    ready: bool = False  # with the parameters of tests/tools/ready.py, with which policies restart soon
     delay: db.Delay | None = None
     block: int = 4  # steps
     gpus: int = 1

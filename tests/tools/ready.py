@@ -4,7 +4,7 @@ from typing import Any
 
 from dynabandit.checks.policies import allows_changing_arms, decides_alike_in_a_bandit
 from dynabandit.policies import POLICIES, PolicyFunctions
-from laws import INTERPRETED
+from tools.laws import INTERPRETED
 
 
 def shape_of(name: str) -> tuple[bool, ...]:

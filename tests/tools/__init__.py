@@ -1,0 +1,1 @@
+"""What tests share; tests/README.md says what each file is for."""
