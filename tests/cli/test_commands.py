@@ -27,6 +27,7 @@ from dynabandit.experiments import ProgressReporter, SpecError, dask_executor, e
 from dynabandit.paper.specs import FIGURES
 from dynabandit.policies import POLICIES
 from tools.command_line import COMMAND, call_main, invoke, without
+from tools.waiting import PATIENCE
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARQUET = ("replications.parquet", "runs.parquet", "paths.parquet", "correct.parquet")
@@ -300,7 +301,7 @@ def test_ctrl_c_during_compilation_leaves_no_process_behind(tmp_path: Path) -> N
     wait_until(process, has_workers)
     process.send_signal(signal.SIGINT)
     assert interrupted(process).startswith("dynabandit: stopped.")
-    _, left = psutil.wait_procs(workers, timeout=60)
+    _, left = psutil.wait_procs(workers, timeout=PATIENCE)
     assert all(worker.status() == psutil.STATUS_ZOMBIE for worker in left)  # if nothing collects orphans
 
 

@@ -21,6 +21,7 @@ import typer.main
 from dynabandit.cli import commands, run_errors
 from dynabandit.service.stores import open_store
 from tools.command_line import COMMAND, call_main, invoke, without
+from tools.waiting import PATIENCE
 
 MOST_LINES = 2  # of a message of ours
 BAD_INPUT, FAILED = 2, 1
@@ -410,6 +411,6 @@ def test_a_service_that_cannot_print_where_it_listens_logs_it_and_serves_until_c
     host, _, port = said["address"].rpartition(":")
     socket.create_connection((host, int(port))).close()
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert [json.loads(line)["event"] for line in errors.splitlines()][-1] == "stopped"
     assert process.returncode in (0, 130)

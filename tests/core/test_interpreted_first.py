@@ -28,6 +28,7 @@ from dynabandit.simulation import cpu
 from dynabandit.simulation.compiled import compiled_choose, compiled_learn
 from dynabandit.simulation.stepper import Block
 from tools.laws import INTERPRETED
+from tools.waiting import PATIENCE
 
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
 
@@ -233,12 +234,12 @@ def test_the_thread_is_a_daemon_that_stops_between_two_functions_and_is_joined_f
         assert threading.current_thread().daemon
         thread.stop()  # by the thread itself, as when it forks: it does not wait for itself
         began.set()
-        assert goes_on.wait(60)
+        assert goes_on.wait(PATIENCE)
 
     monkeypatch.setattr(first.function, "compile", compile_later)
     thread.compile(first)
     thread.compile(second)
-    assert began.wait(60)
+    assert began.wait(PATIENCE)
     running = thread._thread
     assert running is not None
     joined = Mock(wraps=lambda seconds: None)
@@ -246,7 +247,7 @@ def test_the_thread_is_a_daemon_that_stops_between_two_functions_and_is_joined_f
     thread.stop()
     joined.assert_called_once_with(10.0)
     goes_on.set()
-    threading.Thread.join(running, 60)
+    threading.Thread.join(running, PATIENCE)
     assert (first.compiled, second.compiled, thread._thread) == (True, False, None)
     thread.forget()
     assert (thread._waiting, thread._stops) == ([], 0)
@@ -320,7 +321,7 @@ def test_the_thread_can_be_stopped_while_it_waits_for_a_lock(
             file = stack.enter_context((Path(function.stats.cache_path).parent / "lock").open("w"))
             fcntl.flock(file, fcntl.LOCK_EX)
         calls(np.full(1, 2.0), 2.0)
-        assert waits.wait(60)
+        assert waits.wait(PATIENCE)
         compiling = module._thread._thread
         stopping = threading.Thread(target=module._thread.stop, daemon=True)
         stopping.start()
@@ -343,13 +344,13 @@ def test_stopping_waits_for_a_limited_time_and_garbage_is_collected_meanwhile(
 
     def generate_later(library: Any) -> None:
         compiles.set()
-        goes_on.wait(60)
+        goes_on.wait(PATIENCE)
         generate(library)
 
     monkeypatch.setattr(numba_internals.WholeFunctionLibrary, "_generate", generate_later)
     monkeypatch.setattr(module, "MOST_SECONDS_TO_STOP", 0.01)
     calls(np.full(1, 2.0), 2.0)
-    assert compiles.wait(60)
+    assert compiles.wait(PATIENCE)
     assert gc.isenabled()
     gc.disable()
     module._thread.stop()
@@ -459,5 +460,7 @@ sys.exit(3)
 @needs_compiler
 def test_a_process_can_fork_and_exit_while_it_compiles(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), SETTING: "1"}
-    run = subprocess.run([sys.executable, "-c", LEAVES], env=environment, capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [sys.executable, "-c", LEAVES], env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert (run.returncode, run.stdout, run.stderr) == (3, "['dynabandit-compiling'] 7\n", "")

@@ -31,6 +31,7 @@ from dynabandit.core.compilation import CPU_OPTIONS, compiled, compiled_for_cuda
 from dynabandit.core.kernel_errors import KernelError
 from dynabandit.core.numba_internals import cache_directory, compile_once, has_code_libraries, has_symbol_counter
 from tools.laws import INTERPRETED
+from tools.waiting import PATIENCE
 
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
 
@@ -296,7 +297,9 @@ print(has_code_libraries(), has_symbol_counter(), compiled(lambda x: x + 1.0)(1.
 
 @needs_compiler
 def test_a_numba_with_other_names_compiles_as_usual() -> None:
-    run = subprocess.run([sys.executable, "-c", WITHOUT_PRIVATE_NAMES], capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PRIVATE_NAMES], capture_output=True, text=True, timeout=PATIENCE
+    )
     assert (run.stdout, run.stderr) == ("False False 2.0\n", "")
 
 

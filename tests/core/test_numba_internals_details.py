@@ -20,6 +20,7 @@ from numba.core.registry import cpu_target
 from dynabandit.core import numba_internals
 from dynabandit.core.compilation import kernel
 from dynabandit.core.numba_internals import compile_once, has_code_libraries
+from tools.waiting import PATIENCE
 
 
 @kernel
@@ -163,7 +164,7 @@ def test_the_lock_of_numba_is_held_while_a_function_is_compiled(monkeypatch: pyt
 
         other = threading.Thread(target=try_to_hold)
         other.start()
-        other.join(60)
+        other.join(PATIENCE)
         assert held == []
         raise OSError("an error inside of the block")
     assert not lock.is_locked()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from distribution.archives import ROOT
+from tools.waiting import PATIENCE
 
 CONTAINERFILE = ROOT / "Containerfile"
 FOLDERS = re.compile(r"(?<![\w/.])/(?=(?:opt|source|var)\b)")  # of the image that the build writes to
@@ -103,7 +104,7 @@ def test_the_image_serves_decisions(tmp_path: Path) -> None:
     image.build()
     assert int(image.user.partition(":")[0]) > 0, "it does not run as root"
     created = image.start("keys", "create", "--role", "admin")
-    key = created.communicate(timeout=60)[0].strip()
+    key = created.communicate(timeout=PATIENCE)[0].strip()
     serving = image.start(*image.commands["CMD"], "--port", "0")
     try:
         assert serving.stdout is not None
@@ -117,7 +118,7 @@ def test_the_image_serves_decisions(tmp_path: Path) -> None:
         subprocess.run(healthy, env=image.environment, check=True)
     finally:
         serving.terminate()
-        serving.communicate(timeout=60)
+        serving.communicate(timeout=PATIENCE)
     assert serving.returncode == -15
     assert (tmp_path / "var/lib/dynabandit/dynabandit.db").exists()
     assert subprocess.run(healthy, env=image.environment, capture_output=True, check=False).returncode != 0

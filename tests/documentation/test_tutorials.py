@@ -10,7 +10,8 @@ import pytest
 
 from documentation.blocks import ADDRESS, blocks, check, commands, compare
 from dynabandit.policies import POLICIES
-from tools.harness import process, wait_for
+from tools.harness import process
+from tools.waiting import PATIENCE, wait_for
 
 NOT_RUN = ("glr-kl-ucb",)  # takes too long
 FEWER = {"4000": "400", "2000": "200"}  # visitors of the banner test
@@ -79,6 +80,6 @@ def start(script: str, folder: Path) -> subprocess.Popen[str]:
 
 def finish(script: subprocess.Popen[str]) -> str:
     """Return what a script prints."""
-    out, err = script.communicate(timeout=60)
+    out, err = script.communicate(timeout=PATIENCE)
     assert err == ""
     return out

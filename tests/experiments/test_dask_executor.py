@@ -33,6 +33,7 @@ from dynabandit.experiments.result_store import ResultStore
 from dynabandit.experiments.task_parts import PartCollector, group_parts
 from dynabandit.experiments.tasks import PendingTask
 from tools.dask_cluster import SOURCE, ProcessCluster, kill, stored, thread_cluster
+from tools.waiting import PATIENCE
 
 SMALL: dict[str, Any] = {"horizon": 500, "seed": 3, "times": 4}
 ENVIRONMENT = db.environment("case-1", arms=3)
@@ -198,7 +199,7 @@ def test_ctrl_c_in_a_terminal_stops_a_local_cluster_and_leaves_the_store_complet
     assert last.startswith("dynabandit: stopped. Finished results are stored in ")
     assert output == ""
     assert children
-    assert not psutil.wait_procs(children, timeout=60)[1]
+    assert not psutil.wait_procs(children, timeout=PATIENCE)[1]
     assert not incomplete(tmp_path / "out")
     experiment = Experiment(
         id="case-1-arms-2",

@@ -17,6 +17,7 @@ import dynabandit as db
 from dynabandit import experiments
 from dynabandit.playground import message_stream, python, read, toml
 from dynabandit.playground.message_stream import Message, messages
+from tools.waiting import PATIENCE
 
 QUERY = "v=1&environment=case-1&arms=3&policies=ucb;ts:prior=[1,3]&horizon=400&replications=9&seed=4"
 DRAWN = f"v=1&environment=drawn&arms=2&drawn={'5' * 30 + 'o' * 30}.{'P' * 60}&policies=ts&horizon=300&replications=4"
@@ -124,7 +125,7 @@ def test_the_process_writes_one_message_per_line_and_ends_with_its_input() -> No
         assert json.loads(next(lines))["kind"] == "start"
         assert any(json.loads(line)["kind"] == "regret" for line in lines)
         process.stdin.close()
-        assert process.wait(timeout=120) == 1
+        assert process.wait(timeout=PATIENCE) == 1
 
 
 def test_replications_that_need_much_memory_do_not_run_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.loading import Loader
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.writer import SHARE_TIME_SECONDS
-from tools.harness import ARMS, Running, process, running, status_of, talking, wait_for
+from tools.harness import ARMS, Running, process, running, status_of, talking
+from tools.waiting import wait_for
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 WINDOW = 5.0

@@ -28,8 +28,8 @@ from tools.harness import (
     process,
     running,
     talking,
-    wait_for,
 )
+from tools.waiting import PATIENCE, wait_for
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_calls_in_progress_are_answered_before_the_signal_ends_the_process(
         wait_for(lambda: not is_listening(server.url))
         other.give()
         assert sorted(call.result(60).step for call in calls) == [1, 2, 3]
-        server.process.communicate(timeout=60)
+        server.process.communicate(timeout=PATIENCE)
         assert server.process.returncode in (-stop, 128 + stop)
 
 
@@ -176,7 +176,7 @@ def test_compilation_is_logged_once_per_machine_and_done_before_the_start_if_ask
     logged = []
     for _ in range(2):
         with process(sqlite_url, "--compile", "uniform") as server:
-            with Client(server.url, timeout=120) as client:
+            with Client(server.url, timeout=PATIENCE) as client:
                 client.create("b", ARMS, policy="uniform")
             lines = [json.loads(line) for line in server.stop().splitlines()]
         logged.append([line["event"].partition(",")[0] for line in lines])

@@ -26,7 +26,8 @@ from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify
 from service.stores.test_schema import STORE_OF_0_1_0
-from tools.harness import ARMS, ManualClock, failed_command, running, status_of, talking, wait_for
+from tools.harness import ARMS, ManualClock, failed_command, running, status_of, talking
+from tools.waiting import PATIENCE, wait_for
 
 AT_ONCE: dict[str, Any] = {}
 SETTLED = {"reward_window": 100.0, "default_reward": 0.0}
@@ -249,7 +250,7 @@ def test_compaction_under_load_and_changes_of_policy_loses_and_doubles_nothing(s
         client.create("b", ARMS, seed=1)
 
         def call(number: int) -> None:
-            with Client(server.url, timeout=60) as caller:
+            with Client(server.url, timeout=PATIENCE) as caller:
                 for turn in range(ROUNDS):
                     pairs = [(one.decision, float((turn + number) % 2)) for one in caller.decide_many("b", 10)]
                     assert {one.status for one in caller.reward_many(pairs)} == {200}

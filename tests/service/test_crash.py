@@ -17,7 +17,8 @@ import dynabandit as db
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import Decision, Event
 from tools import decider_process
-from tools.harness import ARMS, PRODUCT, assert_replay_agrees, process, visitor, wait_for
+from tools.harness import ARMS, PRODUCT, assert_replay_agrees, process, visitor
+from tools.waiting import PATIENCE, wait_for
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 KILLS = 20 if LONG else 1
@@ -73,7 +74,7 @@ def kill_under_load(url: str, seed: int, **settings: Any) -> list[Caller]:
         server.kill()
         killed.set()
         for caller in callers:
-            caller.join(30)
+            caller.join(PATIENCE)
     return callers
 
 

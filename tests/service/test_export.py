@@ -25,7 +25,8 @@ from dynabandit.service.keys import new_key
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.stores.key_tables import add_key, revoke_key
-from tools.harness import ARMS, DirectWriter, ManualClock, Running, run_apart, running, talking, wait_for
+from tools.harness import ARMS, DirectWriter, ManualClock, Running, run_apart, running, talking
+from tools.waiting import PATIENCE, wait_for
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ class Held:
     def hold(self) -> int:
         self.inside = True
         self.begun.set()
-        assert self.release.wait(60)
+        assert self.release.wait(PATIENCE)
         self.inside = False
         return 1
 
@@ -94,7 +95,7 @@ MANY_ARMS = [f"arm {number}" for number in range(101)]  # so many that propensit
 def ask(url: str, path: str, stack: contextlib.ExitStack) -> socket.socket:
     """Begin a download, and return when the answer has begun."""
     where = urlsplit(url)
-    wire = stack.enter_context(socket.create_connection((where.hostname, where.port), timeout=60))
+    wire = stack.enter_context(socket.create_connection((where.hostname, where.port), timeout=PATIENCE))
     wire.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     assert b" 200 " in wire.recv(100)
     return wire
@@ -170,7 +171,7 @@ def test_a_download_ends_when_its_key_is_revoked_and_does_not_look_whole(
 
     def lines(*_: Any) -> Iterator[bytes]:
         yield b"first\n"
-        assert held.wait(60)
+        assert held.wait(PATIENCE)
         yield b"second\n"
         yield b"third\n"
 
@@ -264,7 +265,7 @@ def test_long_exports_do_not_delay_readers(server: Running, monkeypatch: pytest.
 
     def endless(*_: Any) -> Iterator[bytes]:
         yield b"a line\n"
-        assert held.wait(60)
+        assert held.wait(PATIENCE)
 
     monkeypatch.setattr("dynabandit.service.export.decision_lines", endless)
     with talking(server.url) as (client, http), contextlib.ExitStack() as stack:

@@ -24,7 +24,8 @@ from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
 from service.test_client import LosingRelay
 from tools.browser import OpenPage
-from tools.harness import ARMS, Running, running, status_of, talking, wait_for
+from tools.harness import ARMS, Running, running, status_of, talking
+from tools.waiting import PATIENCE, wait_for
 
 FOLDER = Path(str(files("dynabandit.service.web"))) / "javascript_client"
 SCRIPT, TYPES = ((FOLDER / name).read_text(encoding="utf-8") for name in ("dynabandit.js", "dynabandit.d.ts"))
@@ -55,7 +56,7 @@ def run_node(code: str, **values: Any) -> Any:
     address = json.dumps((FOLDER / "dynabandit.js").as_uri())
     program = f"import {{ Client, ServiceError }} from {address};\n{constants}{STORAGE}{code}"
     done = subprocess.run(
-        [NODE, "--input-type=module", "--eval", program], capture_output=True, text=True, timeout=300, check=False
+        [NODE, "--input-type=module", "--eval", program], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -225,7 +226,7 @@ class Scripted(BaseHTTPRequestHandler):
         status = self.statuses[min(len(self.attempts), len(self.statuses) - 1)]
         self.attempts.append(self.path)
         if status == -1:
-            self.release.wait(60)
+            self.release.wait(PATIENCE)
         if status is None or status == -1:
             self.close_connection = True
             return
@@ -270,7 +271,7 @@ console.log(JSON.stringify([result, storage.length]));
 @pytest.mark.parametrize("statuses", [(429, 503, 200), (502, 504, 200), (None, 408, 200)])
 def test_a_busy_service_is_asked_again(scripted: Any, statuses: tuple[int | None, ...]) -> None:
     url, script = scripted(*statuses)
-    assert run_node(REWARD_ONCE, url=url, timeout=60) == [{"decision": "d", "reward": 1}, 0]
+    assert run_node(REWARD_ONCE, url=url, timeout=PATIENCE) == [{"decision": "d", "reward": 1}, 0]
     assert len(script.attempts) == 3
 
 
@@ -288,7 +289,7 @@ def test_a_reward_is_stored_until_it_is_counted_or_refused_for_good(
     scripted: Any, status: int, attempts: int, message: str, stored: int
 ) -> None:
     url, script = scripted(status)
-    assert run_node(REWARD_ONCE, url=url, timeout=60) == [[status, message], stored]
+    assert run_node(REWARD_ONCE, url=url, timeout=PATIENCE) == [[status, message], stored]
     assert len(script.attempts) == attempts
 
 
@@ -297,7 +298,7 @@ def test_a_reward_is_stored_until_it_is_counted_or_refused_for_good(
 def test_a_proxy_does_not_refuse_a_reward_for_good(scripted: Any, answer: str) -> None:
     url, script = scripted(404)
     script.refusal = answer
-    assert run_node(REWARD_ONCE, url=url, timeout=60) == [[404, f"404: {answer}"], 1]
+    assert run_node(REWARD_ONCE, url=url, timeout=PATIENCE) == [[404, f"404: {answer}"], 1]
 
 
 def test_without_an_answer_a_call_ends_after_the_timeout_of_its_last_try(scripted: Any) -> None:

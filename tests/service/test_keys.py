@@ -21,7 +21,8 @@ from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key, api_keys, revoke_key
 from dynabandit.service.stores.schema import migration
-from tools.harness import ARMS, Running, copied_store, failed_command, running, status_of, talking, wait_for
+from tools.harness import ARMS, Running, copied_store, failed_command, running, status_of, talking
+from tools.waiting import PATIENCE, wait_for
 
 ROWS = [
     ("PUT", "/v1/bandits/b", {"arms": ARMS}, "admin"), ("GET", "/v1/bandits", None, "read"),
@@ -148,7 +149,8 @@ def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> No
         loop = server.service.writer.requests.loop
         assert loop is not None
         waiting = [
-            asyncio.run_coroutine_threadsafe(server.service.read(lambda _: held.wait(60)), loop) for _ in range(40)
+            asyncio.run_coroutine_threadsafe(server.service.read(lambda _: held.wait(PATIENCE)), loop)
+            for _ in range(40)
         ]
         assert http.get("/metrics").status_code == 200
         with contextlib.closing(open_store(sqlite_url)) as other:

@@ -23,9 +23,10 @@ from dynabandit.service.errors import OverloadedError, StoreError
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from service.stores.test_store_faults import LockedSqlite
-from tools.harness import ARMS, DirectWriter, assert_replay_agrees, run_apart, running, talking, wait_for
+from tools.harness import ARMS, DirectWriter, assert_replay_agrees, run_apart, running, talking
 from tools.proxy import wire
 from tools.trees_of_few_arms import trees_from
+from tools.waiting import PATIENCE, wait_for
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 DECISIONS, IDLE = (9_000, 200) if LONG else (300, 0)
@@ -52,7 +53,7 @@ class ClosedStore(SqliteStore):
         self.opened = threading.Event()
 
     def prepare(self) -> None:
-        assert self.opened.wait(60)
+        assert self.opened.wait(PATIENCE)
         super().prepare()
 
 

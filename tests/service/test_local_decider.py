@@ -23,7 +23,8 @@ from dynabandit.service.local_types import LocalBatch, LocalDecision
 from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import Verification, verify
-from tools.harness import ARMS, ManualClock, Running, assert_replay_agrees, copied_store, running, wait_for
+from tools.harness import ARMS, ManualClock, Running, assert_replay_agrees, copied_store, running
+from tools.waiting import PATIENCE, wait_for
 
 NEVER = 1e6  # seconds: tests exchange when they want to
 Make = Callable[..., db.LocalDecider]
@@ -139,7 +140,7 @@ def test_replicas_store_a_batch_once(postgres_url: str, make: Make) -> None:
 
                 def send(url: str, batch: bytes | None = batch) -> int:
                     path = f"{url}/v1/bandits/b/local-decisions"
-                    return httpx.post(path, content=batch, headers=JSON, timeout=60, verify=False).status_code
+                    return httpx.post(path, content=batch, headers=JSON, timeout=PATIENCE, verify=False).status_code
 
                 with ThreadPoolExecutor(4) as threads:
                     assert list(threads.map(send, [first.url, second.url] * 2)) == [200] * 4

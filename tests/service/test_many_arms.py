@@ -24,6 +24,7 @@ from dynabandit.service.stores import Snapshot, open_store
 from tools.harness import ARMS, assert_replay_agrees, captured_log, running, talking
 from tools.shop import Shop
 from tools.trees_of_few_arms import trees_from
+from tools.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_no_snapshot_of_a_large_state_is_left_out(sqlite_url: str, monkeypatch: 
     shop, may_encode, failures = Shop(sqlite_url, policy="ucb"), threading.Event(), list[str]()
 
     def encoded(state: bandit_state.LoggedState) -> Snapshot:
-        assert may_encode.wait(60)
+        assert may_encode.wait(PATIENCE)
         if failures:
             raise ArithmeticError(failures.pop())
         return unit_of_work.snapshot_of(state)

@@ -25,6 +25,7 @@ from dynabandit.cli.commands import app
 from dynabandit.client import Client
 from dynabandit.service.metrics import ServiceMetrics
 from tools.harness import ARMS
+from tools.waiting import PATIENCE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 NOT_RUN = re.compile(
@@ -127,7 +128,7 @@ class Machine:
     def stop(self, kind: str) -> None:
         service = self.services.pop(kind)
         service.send_signal(signal.SIGTERM)
-        service.communicate(timeout=60)
+        service.communicate(timeout=PATIENCE)
 
 
 def unit() -> configparser.ConfigParser:

@@ -29,8 +29,8 @@ from tools.harness import (
     failed_command,
     running,
     talking,
-    wait_for,
 )
+from tools.waiting import wait_for
 
 BAD = "bandit = (SELECT number FROM bandits WHERE name = CAST('bad' AS BLOB))"
 

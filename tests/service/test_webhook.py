@@ -16,7 +16,8 @@ from dynabandit.client import Client
 from dynabandit.service.service import Webhook
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.stores.alert_positions import next_alerts
-from tools.harness import ARMS, failed_command, running, talking, wait_for
+from tools.harness import ARMS, failed_command, running, talking
+from tools.waiting import PATIENCE, wait_for
 
 SECRET = b"a secret of the operator"
 RULES = {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}
@@ -42,7 +43,7 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 receiver.received.append(Received(self.path, dict(self.headers), body))
-                receiver.answers.wait(60)
+                receiver.answers.wait(PATIENCE)
                 status = receiver.statuses.pop(0) if receiver.statuses else 200
                 self.send_response(status)
                 if status in (302, 307):

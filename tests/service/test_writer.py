@@ -23,8 +23,8 @@ from tools.harness import (
     running,
     status_of,
     talking,
-    wait_for,
 )
+from tools.waiting import PATIENCE, wait_for
 
 
 @pytest.mark.promise(66)
@@ -35,7 +35,7 @@ def test_requests_of_one_commit_see_the_effects_of_each_other(sqlite_url: str) -
         decision = client.decide("b").decision
         store.hold()
         first = pool.submit(client.decide, "b")
-        assert store.begun.wait(20)  # all others wait for this commit, and then have one together
+        assert store.begun.wait(PATIENCE)  # all others wait for this commit, and then have one together
         keyed = [pool.submit(client.decide, "b", "same") for _ in range(8)]
         rewards = [pool.submit(status_of, client.reward, decision, 1) for _ in range(8)]
         wait_for(lambda: server.service.writer.admission.requests == 17)

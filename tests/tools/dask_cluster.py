@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import dynabandit
+from tools.waiting import PATIENCE
 
 SOURCE = Path(dynabandit.__file__).parents[1]
 Process = subprocess.Popen[bytes]
@@ -71,7 +72,7 @@ class ProcessCluster:
 
         with Client(self.address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
             if count:
-                client.wait_for_workers(count, timeout=120)
+                client.wait_for_workers(count, timeout=PATIENCE)
             while len(client.nthreads()) > count:
                 client.run_on_scheduler(lambda: None)
 

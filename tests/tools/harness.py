@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,6 +37,7 @@ from dynabandit.service.http.server import make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.verify import verify
+from tools.waiting import PATIENCE
 
 
 class ServerProcess:
@@ -70,7 +70,7 @@ class ServerProcess:
     def stop(self) -> str:
         """Stop it as an operator would, and return what it logged."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.communicate(timeout=60)[1]
+        return self.process.communicate(timeout=PATIENCE)[1]
 
 
 @contextlib.contextmanager
@@ -135,7 +135,7 @@ class Running:
 
     def stop(self) -> None:
         self.server.should_exit = True
-        self._thread.join(30)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
     def erase_all(self) -> None:
@@ -169,7 +169,7 @@ class HeldStore(SqliteStore):
 
     def commit(self, *arguments: Any) -> None:
         self.begun.set()
-        assert self.open.wait(60)
+        assert self.open.wait(PATIENCE)
         super().commit(*arguments)
 
     def hold(self) -> None:
@@ -186,21 +186,13 @@ def run_apart(coroutine: Coroutine[Any, Any, Result]) -> Result:
         return thread.submit(asyncio.run, coroutine).result()
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    """Wait for something that another thread does."""
-    limit = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < limit, "it did not happen in 60 seconds"
-        threading.Event().wait(0.005)
-
-
 @contextlib.contextmanager
 def talking(url: str, key: str | None = None, tries: int = 1) -> Iterator[tuple[Client, httpx.Client]]:
     """Both a client and plain HTTP."""
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     with (
-        Client(url, key, timeout=60, tries=tries) as client,
-        httpx.Client(base_url=url, headers=headers, timeout=60, verify=False) as http,
+        Client(url, key, timeout=PATIENCE, tries=tries) as client,
+        httpx.Client(base_url=url, headers=headers, timeout=PATIENCE, verify=False) as http,
     ):
         yield client, http
 

@@ -11,11 +11,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from tools.browser import Visit
 from tools.harness import Running
+from tools.waiting import PATIENCE
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 ARMS = ["red", "green", "blue"]
-TIMEOUT_MS = 120_000  # of waiting for what must happen; nothing sleeps that long
-expect.set_options(timeout=TIMEOUT_MS)
+PATIENCE_MS = 1000 * PATIENCE
+expect.set_options(timeout=PATIENCE_MS)
 
 MAKES_PICTURES = bool(os.environ.get("DYNABANDIT_SCREENSHOTS"))
 only_for_pictures = pytest.mark.skipif(not MAKES_PICTURES, reason="only make screenshots runs it")

@@ -9,7 +9,8 @@ import pytest
 from dynabandit.client import Client
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.erasing import Eraser
-from tools.harness import ARMS, learn, running, status_of, talking, wait_for
+from tools.harness import ARMS, learn, running, status_of, talking
+from tools.waiting import wait_for
 
 
 @pytest.mark.promise(4)

@@ -17,8 +17,9 @@ from dynabandit.service.domain.log_start import read_start
 from dynabandit.service.domain.warm_start import WarmStart
 from dynabandit.service.service import MAX_PREVIEWS
 from dynabandit.service.stores import SqliteStore, open_store
-from tools.harness import ARMS, Running, assert_replay_agrees, running, status_of, talking, wait_for
+from tools.harness import ARMS, Running, assert_replay_agrees, running, status_of, talking
 from tools.shop import FEATURES, Shop
+from tools.waiting import PATIENCE, wait_for
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ class HeldReplayStore(SqliteStore):
         def settlement_pages(bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
             self.replays += 1
             self.begun.release()
-            assert self.go_on.acquire(timeout=20)
+            assert self.go_on.acquire(timeout=PATIENCE)
             return read(reader, bandit, after, before)
 
         reader.settlement_pages = settlement_pages  # type: ignore[method-assign]
@@ -141,11 +142,11 @@ def change_policy_in_the_background(store: HeldReplayStore, url: str, policy: st
     """Ask for a swap, and return when the replay of the rewards has begun and stands still."""
 
     def swap() -> int:
-        with Client(url, tries=1, timeout=20) as client:
+        with Client(url, tries=1, timeout=PATIENCE) as client:
             return client.set_policy("b", policy).sequence
 
     answer = ThreadPoolExecutor(1).submit(swap)
-    assert store.begun.acquire(timeout=20)
+    assert store.begun.acquire(timeout=PATIENCE)
     return answer
 
 
@@ -173,7 +174,7 @@ def test_previews_delay_neither_a_policy_change_nor_a_new_bandit(held: Held) -> 
     store, server, client = held
 
     def ask() -> int:
-        with Client(server.url, tries=1, timeout=60) as one:
+        with Client(server.url, tries=1, timeout=PATIENCE) as one:
             return one.preview_policy("b", "eps-greedy", epsilon=0.5).rewards
 
     pool = server.service.previews
@@ -229,19 +230,19 @@ PREVIEW = {"policy": "eps-greedy", "parameters": {"epsilon": 0.5}}
 
 
 def ask(url: str, method: str, path: str) -> httpx.Response:
-    return httpx.request(method, f"{url}/v1/bandits/b/{path}", json=PREVIEW, timeout=60, verify=False)
+    return httpx.request(method, f"{url}/v1/bandits/b/{path}", json=PREVIEW, timeout=PATIENCE, verify=False)
 
 
 @pytest.mark.promise(40)
 def test_a_preview_ends_when_its_caller_leaves(endless: tuple[EndlessStore, Running]) -> None:
     store, server = endless
     with ThreadPoolExecutor(1) as pool:
-        client = httpx.Client(verify=False, timeout=httpx.Timeout(60, read=1))
+        client = httpx.Client(verify=False, timeout=httpx.Timeout(PATIENCE, read=1))
         preview = pool.submit(client.post, f"{server.url}/v1/bandits/b/policy/preview", json=PREVIEW)
-        assert store.begun.wait(60)
+        assert store.begun.wait(PATIENCE)
         assert isinstance(preview.exception(60), httpx.ReadTimeout)
         client.close()
-    assert store.ended.wait(60)
+    assert store.ended.wait(PATIENCE)
     wait_for(lambda: server.service.previews.running == 0)
 
 
@@ -254,9 +255,9 @@ def test_the_service_stops_while_rewards_are_replayed(
     server.server.config.timeout_graceful_shutdown = 1
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(ask, server.url, method, path)
-        assert store.begun.wait(60)
+        assert store.begun.wait(PATIENCE)
         server.stop()
-        assert store.ended.wait(60)
+        assert store.ended.wait(PATIENCE)
         assert (answer.result(60).status_code, answer.result().headers["Retry-After"]) == (503, "1")
 
 
@@ -309,7 +310,7 @@ def test_a_policy_change_ends_however_often_arms_are_added(held: Held, monkeypat
         client.add_arm("b", f"new {number}")
         store.go_on.release()
         if number == 0:
-            assert store.begun.acquire(timeout=20)
+            assert store.begun.acquire(timeout=PATIENCE)
     swap.result(60)
     assert client.state("b").policy == "ucb"
 

@@ -18,7 +18,8 @@ from dynabandit.service.domain.names import read_public_id
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.stores import open_store
-from tools.harness import ARMS, ManualClock, Running, assert_replay_agrees, running, status_of, talking, wait_for
+from tools.harness import ARMS, ManualClock, Running, assert_replay_agrees, running, status_of, talking
+from tools.waiting import wait_for
 
 
 def closed(client: Client) -> list[Event]:

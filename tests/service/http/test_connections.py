@@ -19,7 +19,8 @@ from dynabandit.service.http.connections import ConnectionTable, LimitedConnecti
 from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.web.static_files import PLOTLY, static_url
-from tools.harness import ARMS, HeldStore, Running, captured_log, process, running, talking, wait_for
+from tools.harness import ARMS, HeldStore, Running, captured_log, process, running, talking
+from tools.waiting import PATIENCE, wait_for
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 HEAD = b" HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -52,7 +53,7 @@ def everything(wire: socket.socket) -> bytes:
 
 
 def health(url: str) -> httpx.Response:
-    return httpx.get(f"{url}/healthz", timeout=60, verify=False)
+    return httpx.get(f"{url}/healthz", timeout=PATIENCE, verify=False)
 
 
 def sockets_of(server: Running) -> set[LimitedConnection]:
@@ -275,7 +276,7 @@ def test_a_request_that_has_arrived_may_take_as_long_as_it_takes(
         client.create("b", ARMS)
         store.hold()
         answer = pool.submit(client.decide, "b")
-        assert store.begun.wait(60)
+        assert store.begun.wait(PATIENCE)
         for _ in range(2):  # each of these is closed when its time is over: as much time has passed for the other
             everything(connect(server.url, b"GET"))
         store.open.set()

@@ -16,6 +16,7 @@ from dynabandit.service.http.routes import DOCUMENT, ENDPOINTS
 from dynabandit.service.stores import open_store
 from dynabandit.validation import LARGEST_REWARD
 from tools.harness import PRODUCT, Running, running, talking, visitor
+from tools.waiting import PATIENCE
 
 CASES = 100_000 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 300
 EXAMPLES = -(-CASES // len(ENDPOINTS))
@@ -55,7 +56,9 @@ def test_every_answer_is_as_the_document_says(case: Any, described: Running) -> 
     # No schema can say which names are taken, which parameters a policy has, which rewards and features a bandit has,
     # that a name must be repeated, or that 3.0 is no count
     excluded = [] if case.method == "GET" else [positive_data_acceptance]
-    case.call_and_validate(base_url=described.url, excluded_checks=excluded, timeout=120)  # a policy may be compiled
+    case.call_and_validate(
+        base_url=described.url, excluded_checks=excluded, timeout=PATIENCE
+    )  # a policy may be compiled
 
 
 @pytest.mark.promise(3)

@@ -26,8 +26,8 @@ from tools.harness import (
     run_apart,
     running,
     talking,
-    wait_for,
 )
+from tools.waiting import PATIENCE, wait_for
 
 Held = tuple[HeldStore, Running, httpx.Client]
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
@@ -58,14 +58,14 @@ def held(sqlite_url: str) -> Iterator[Held]:
 
 
 def decide(url: str) -> httpx.Response:
-    return httpx.post(f"{url}/v1/bandits/b/decisions", json={}, timeout=60, verify=False)
+    return httpx.post(f"{url}/v1/bandits/b/decisions", json={}, timeout=PATIENCE, verify=False)
 
 
 def fill(store: HeldStore, server: Running, pool: ThreadPoolExecutor) -> list[Future[httpx.Response]]:
     """Let as many calls wait as may, and return their answers to come."""
     store.hold()
     waiting = [pool.submit(decide, server.url) for _ in range(8)]
-    assert store.begun.wait(60)
+    assert store.begun.wait(PATIENCE)
     admission = server.service.writer.admission
     wait_for(lambda: admission.requests == 8)
     return waiting
@@ -116,7 +116,7 @@ def test_a_large_request_is_refused_like_the_many_that_it_replaces(held: Held) -
     with ThreadPoolExecutor(8) as pool:
         store.hold()
         first = pool.submit(decide, server.url)
-        assert store.begun.wait(60)
+        assert store.begun.wait(PATIENCE)
         accepted = [pool.submit(http.post, "/v1/rewards", json=body) for _ in range(MAX_EVENTS_WAITING // many)]
         admission = server.service.writer.admission
         wait_for(lambda: admission.is_full(many))
@@ -172,9 +172,9 @@ def test_all_who_ask_whether_the_service_is_ready_share_one_write(held: Held) ->
     store.hold()
     with ThreadPoolExecutor(11) as pool:
         waiting = pool.submit(decide, server.url)
-        assert store.begun.wait(60)
+        assert store.begun.wait(PATIENCE)
         before = server.server.server_state.total_requests
-        asking = [pool.submit(httpx.get, f"{server.url}/readyz", timeout=60, verify=False) for _ in range(10)]
+        asking = [pool.submit(httpx.get, f"{server.url}/readyz", timeout=PATIENCE, verify=False) for _ in range(10)]
         assert {one.result(60).status_code for one in asking} == {503}
         assert server.service.writer.admission.requests <= 2, "the decision and one write"
         assert server.server.server_state.total_requests == before + 10
@@ -188,7 +188,7 @@ def test_pages_of_a_log_do_not_delay_other_reads(sqlite_url: str, monkeypatch: p
 
     def page_of_events(*arguments: Any) -> list[api_types.Event]:
         begun.release()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
         return []
 
     monkeypatch.setattr("dynabandit.service.export.page_of_events", page_of_events)
@@ -199,9 +199,9 @@ def test_pages_of_a_log_do_not_delay_other_reads(sqlite_url: str, monkeypatch: p
     ):
         client.create("b", ARMS)
         path = f"{server.url}/v1/bandits/b/events"
-        readers = [pool.submit(httpx.get, path, timeout=60, verify=False) for _ in range(30)]
+        readers = [pool.submit(httpx.get, path, timeout=PATIENCE, verify=False) for _ in range(30)]
         try:
-            assert begun.acquire(timeout=60)
+            assert begun.acquire(timeout=PATIENCE)
             assert [one.name for one in client.bandits()] == ["b"]
             assert http.get("/v1/bandits/c/events").status_code == 404
         finally:
@@ -244,7 +244,7 @@ def flood(url: str, callers: int, rounds: int) -> list[httpx.Response]:
 
     async def all_of_them() -> list[httpx.Response]:
         limits = httpx.Limits(max_connections=callers, max_keepalive_connections=callers)
-        async with httpx.AsyncClient(base_url=url, limits=limits, timeout=60, verify=False) as http:
+        async with httpx.AsyncClient(base_url=url, limits=limits, timeout=PATIENCE, verify=False) as http:
             answers = await asyncio.gather(*(call(http, caller) for caller in range(callers)))
         return [answer for some in answers for answer in some]
 

@@ -24,7 +24,8 @@ from dynabandit.service.domain.personalizer_features import ACTION_COLUMNS
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
-from tools.harness import ManualClock, Running, assert_replay_agrees, captured_log, running, talking, wait_for
+from tools.harness import ManualClock, Running, assert_replay_agrees, captured_log, running, talking
+from tools.waiting import wait_for
 
 FOOD = {
     "pasta": [{"taste": "salty", "spice": 0.2}, {"nutrition": {"calories": 400}}],

@@ -19,7 +19,8 @@ from dynabandit.service.http.telemetry import Telemetry, make_telemetry
 from dynabandit.service.http.telemetry_settings import exporter_names, is_configured
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, open_store
-from tools.harness import ARMS, Running, process, running, talking, wait_for
+from tools.harness import ARMS, Running, process, running, talking
+from tools.waiting import PATIENCE, wait_for
 
 ADDRESS = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -133,7 +134,7 @@ def test_a_collector_that_does_not_answer_does_not_delay_the_end(sqlite_url: str
     class SilentExporter(InMemorySpanExporter):
         def shutdown(self) -> None:
             called.set()
-            answered.wait(60)
+            answered.wait(PATIENCE)
 
     tracers = TracerProvider(shutdown_on_exit=False)
     tracers.add_span_processor(SimpleSpanProcessor(SilentExporter()))
@@ -156,5 +157,5 @@ def test_environment_variables_configure_a_service(
         with talking(server.url) as (_, http):
             assert http.get("/healthz").status_code == 200
         server.process.terminate()
-        output = "".join(server.process.communicate(timeout=60))
+        output = "".join(server.process.communicate(timeout=PATIENCE))
     assert logged in output

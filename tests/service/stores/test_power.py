@@ -14,6 +14,7 @@ from dynabandit.service.stores import SqliteStore, open_store
 from dynabandit.service.stores.unit_table import find_units, unit_hash
 from tools.harness import ARMS, PRODUCT, Running, assert_replay_agrees, visitor
 from tools.power import Disk, ForgetfulVFS
+from tools.waiting import PATIENCE
 
 Cut = tuple[dict[str, tuple[str, float | None]], dict[str, bytes]]  # what was acknowledged, and the disk
 CUTS = 60 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 6
@@ -66,7 +67,7 @@ def cut_under_load(folder: Path, synchronous: str, survive: float) -> list[Cut]:
         cuts.append((known, disk.cut(chance, survive)))
     over.set()
     for caller in callers:
-        caller.join(30)
+        caller.join(PATIENCE)
     server.stop()
     return cuts
 

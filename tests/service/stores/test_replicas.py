@@ -27,9 +27,9 @@ from tools.harness import (
     status_of,
     talking,
     visitor,
-    wait_for,
 )
 from tools.proxy import wire
+from tools.waiting import PATIENCE, wait_for
 
 Result = TypeVar("Result")
 EACH = 400 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 12
@@ -142,7 +142,7 @@ def test_three_replicas_one_killed_one_cut_off_lose_and_double_nothing(postgres_
             wait_until(callers, 3 * EACH // 4)
             proxy.release()  # and comes back, with what it had sent late
             for caller in callers:
-                caller.join(120)
+                caller.join(PATIENCE)
             assert [caller.problem for caller in callers] == [None] * len(callers)
             with Client(three.url, tries=12) as back, Client(one.url) as other:
                 assert back.state("b") == other.state("b"), "the replica that returned serves the same state"

@@ -15,7 +15,8 @@ from dynabandit.service.request_queue import MAX_LOCKED_BANDITS, WriterRequest, 
 from dynabandit.service.stores import BanditKey, Statements
 from dynabandit.service.stores.postgres import LEADER_LOCKS, PostgresStore
 from dynabandit.service.stores.rows import BanditUnit, BeginResult
-from tools.harness import ARMS, Running, running, status_of, talking, wait_for
+from tools.harness import ARMS, Running, running, status_of, talking
+from tools.waiting import PATIENCE, wait_for
 
 
 class RecordingStore(PostgresStore):
@@ -125,10 +126,10 @@ def test_calls_that_share_a_commit_share_its_round_trips(recorded: tuple[Recordi
 
     def hold(work: object) -> None:
         begun.set()
-        assert held.wait(60)
+        assert held.wait(PATIENCE)
 
     loop.call_soon_threadsafe(lambda: server.service.writer.submit(hold, alone=True))
-    assert begun.wait(60)
+    assert begun.wait(PATIENCE)
     store.trips.clear()
     callers = [
         threading.Thread(target=client.decide, args=(f"b{number % 8}", f"key {number}"), daemon=True)
@@ -140,7 +141,7 @@ def test_calls_that_share_a_commit_share_its_round_trips(recorded: tuple[Recordi
         threading.Event().wait(0.002)
     held.set()
     for caller in callers:
-        caller.join(60)
+        caller.join(PATIENCE)
     assert [len(trip) for trip in store.trips] == [1, 4, 2], "COMMIT of the one that was held, then one for all others"
     assert sum(client.state(f"b{number}").step for number in range(8)) == 24
 
@@ -198,7 +199,7 @@ def test_two_processes_lock_bandits_in_the_same_order(postgres_url: str) -> None
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert problems == []
 
 

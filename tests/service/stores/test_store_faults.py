@@ -18,6 +18,7 @@ from dynabandit.service.api_types import Decision
 from dynabandit.service.stores import open_store
 from tools.harness import ARMS, PRODUCT, Running, assert_replay_agrees, process, running, status_of, talking, visitor
 from tools.proxy import wire
+from tools.waiting import PATIENCE
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 
@@ -164,7 +165,7 @@ def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served
         turned_away, all_turned_away = [], threading.Semaphore(0)
 
         def ask(number: int) -> int:
-            answer = httpx.post(f"{server.url}/v1/bandits/b/decisions", json={}, timeout=60, verify=False)
+            answer = httpx.post(f"{server.url}/v1/bandits/b/decisions", json={}, timeout=PATIENCE, verify=False)
             if answer.status_code != 200:
                 turned_away.append(answer)
                 all_turned_away.release()
@@ -174,7 +175,7 @@ def test_calls_beyond_those_that_may_wait_get_429_and_those_that_wait_are_served
             asked = pool.map(ask, range(40))
             # Eight wait; the store may also give up on those that it already works on
             for _ in range(32):
-                assert all_turned_away.acquire(timeout=30)
+                assert all_turned_away.acquire(timeout=PATIENCE)
             other.give()
             statuses = list(asked)
     assert {answer.status_code for answer in turned_away} <= {429, 503}

@@ -30,7 +30,8 @@ from tools.axe import serious
 from tools.browser import OpenPage, open_visit
 from tools.demo_shop import play
 from tools.harness import Running, running, talking
-from tools.page_helpers import ARMS, TIMEOUT_MS, arm_row, bandit_url, wait_for_charts
+from tools.page_helpers import ARMS, PATIENCE_MS, arm_row, bandit_url, wait_for_charts
+from tools.waiting import PATIENCE
 
 DASH = "\N{EN DASH}"
 
@@ -173,11 +174,11 @@ def test_forms_say_that_a_policy_is_being_compiled(
     compile_now, warm_up_now = warm_start.compile_policy, warm_start.warm_up
 
     def compile_later(*arguments: Any) -> None:
-        assert is_released.wait(60)
+        assert is_released.wait(PATIENCE)
         compile_now(*arguments)
 
     def warm_up_later(*arguments: Any) -> Any:
-        assert is_released.wait(60)
+        assert is_released.wait(PATIENCE)
         return warm_up_now(*arguments)
 
     answers = [httpx.get(f"{site.url}/pages/compiled?policy={policy}") for policy in ("ucb", "none")]
@@ -233,7 +234,7 @@ def wait_for_range(page: Page, chart: str, start: float, end: float, within: flo
           return Math.abs(range[0] - start) < within && Math.abs(range[1] - end) < within;
         }""",
         arg=[chart, start, end, within],
-        timeout=TIMEOUT_MS,
+        timeout=PATIENCE_MS,
     )
 
 

@@ -20,16 +20,17 @@ from dynabandit.service.stores import open_store
 from dynabandit.service.web import playground_workers
 from tools.axe import serious
 from tools.browser import DESKTOP, PHONE, OpenPage
-from tools.harness import Running, running, talking, wait_for
+from tools.harness import Running, running, talking
 from tools.page_helpers import (
+    PATIENCE_MS,
     PICTURES,
-    TIMEOUT_MS,
     ProtectedSite,
     axis_ranges,
     fits_width,
     only_for_pictures,
     worker_processes,
 )
+from tools.waiting import wait_for
 
 OpenPlayground = Callable[..., Page]
 
@@ -52,7 +53,7 @@ def open_playground(site: Running, open_page: OpenPage) -> Iterator[OpenPlaygrou
 
     def visit(link: str = "", **options: Any) -> Page:
         visited = open_page(f"{site.url}/playground{'?' if link else ''}{link}", **options)
-        visited.page.set_default_timeout(TIMEOUT_MS)
+        visited.page.set_default_timeout(PATIENCE_MS)
         visits.append(visited)
         return visited.page
 
@@ -66,7 +67,7 @@ def open_playground(site: Running, open_page: OpenPage) -> Iterator[OpenPlaygrou
 def finished_run(site: Running, browser: Any) -> Iterator[Page]:
     """A page with the results of SHORT, for tests that only look at them."""
     page = browser.new_page(reduced_motion="reduce")
-    page.set_default_timeout(TIMEOUT_MS)
+    page.set_default_timeout(PATIENCE_MS)
     page.goto(f"{site.url}/playground?{SHORT}")
     wait_for_state(page, "done")
     yield page
@@ -240,7 +241,7 @@ def test_a_run_leaves_decisions_alone_and_ends_when_stopped_or_closed(tmp_path: 
 
     with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
         page = open_page(f"{server.url}/playground?{LONG}").page
-        page.set_default_timeout(TIMEOUT_MS)
+        page.set_default_timeout(PATIENCE_MS)
         page.wait_for_selector("#charts:not([hidden])")
         with talking(server.url) as (_, http):
             http.put("/v1/bandits/beside", json={"policy": "ucb", "arms": ["a", "b"]}).raise_for_status()
@@ -431,7 +432,7 @@ def test_a_run_needs_a_key_that_permits_reading(protected_site: ProtectedSite, o
             assert http.post(f"/playground/{path}", json=asked).status_code == 401
             assert http.post(f"/playground/{path}", json=asked, headers=headers).status_code == 403
     page = open_page(f"{server.url}/playground?{SHORT}").page
-    page.set_default_timeout(TIMEOUT_MS)
+    page.set_default_timeout(PATIENCE_MS)
     page.get_by_label("API key", exact=True).fill(keys["read"])
     page.get_by_role("button", name="Use this key").click()
     page.wait_for_selector("#charts:not([hidden])")

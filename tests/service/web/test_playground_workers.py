@@ -23,6 +23,7 @@ from dynabandit.service.web import playground_workers
 from dynabandit.service.web.playground_page import RunStream
 from dynabandit.service.web.playground_workers import Process, WorkerPool
 from tools.harness import Running, process, run_apart, running, workers
+from tools.waiting import PATIENCE
 
 SHORT = "v=1&policies=ucb&horizon=100&replications=2"
 LONG = "v=1&environment=case-3&arms=50&policies=ucb&horizon=20000&replications=300&seed=3"
@@ -193,7 +194,7 @@ def test_the_number_of_simultaneous_runs_is_limited(limit: int) -> None:
         started = asyncio.Semaphore(0)
         runs = [asyncio.create_task(request(pool, LONG, lambda _: started.release())) for _ in range(limit)]
         while len(pool.running) < limit:
-            await asyncio.wait_for(started.acquire(), 60)
+            await asyncio.wait_for(started.acquire(), PATIENCE)
         assert (await request(pool, SHORT))[0] == 429
         for worker in list(pool.running):
             worker.kill()
@@ -217,7 +218,7 @@ def test_a_run_ends_when_its_key_is_revoked(sqlite_url: str, monkeypatch: pytest
     headers = {"Authorization": f"Bearer {key}"}
     with running(store, needs_keys=True) as server:
         url = f"{server.url}/playground/run"
-        with httpx.stream("POST", url, json={"link": LONG}, headers=headers, timeout=120) as answer:
+        with httpx.stream("POST", url, json={"link": LONG}, headers=headers, timeout=PATIENCE) as answer:
             lines = (line for line in answer.iter_lines() if line)
             assert '"doing"' in next(lines)
             with contextlib.closing(store.reader()) as other:
@@ -228,7 +229,7 @@ def test_a_run_ends_when_its_key_is_revoked(sqlite_url: str, monkeypatch: pytest
 
 @pytest.mark.usefixtures("quick_workers")
 def test_the_service_limits_runs_and_ends_each_with_its_client(site: Running) -> None:
-    with httpx.Client(base_url=site.url, timeout=120) as http:
+    with httpx.Client(base_url=site.url, timeout=PATIENCE) as http:
         with contextlib.ExitStack() as streams:
             asked = [http.stream("POST", "/playground/run", json={"link": LONG}) for _ in range(2)]
             lines = [streams.enter_context(stream).iter_lines() for stream in asked]  # closing one would end its run
@@ -249,14 +250,14 @@ def test_stopping_the_service_ends_real_runs_also_of_plug_ins(
     monkeypatch.chdir(tmp_path)
     link = LONG.replace("policies=ucb", "policies=always-first")
     with process(sqlite_url, "--plugin", "own_policies:AlwaysFirst") as server:
-        with httpx.stream("POST", f"{server.url}/playground/run", json={"link": link}, timeout=120) as answer:
+        with httpx.stream("POST", f"{server.url}/playground/run", json={"link": link}, timeout=PATIENCE) as answer:
             lines: Iterator[str] = answer.iter_lines()
             assert '"start"' in next(lines)
             processes = workers(server)
             server.process.terminate()
             assert "is being stopped" in [line for line in lines if line][-1]
-        assert "timeout graceful shutdown exceeded" not in server.process.communicate(timeout=60)[1]
-    psutil.wait_procs(processes, timeout=60)
+        assert "timeout graceful shutdown exceeded" not in server.process.communicate(timeout=PATIENCE)[1]
+    psutil.wait_procs(processes, timeout=PATIENCE)
     assert processes
     assert not any(one.is_running() for one in processes)
 
