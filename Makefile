@@ -4,7 +4,7 @@
 # make golden         compare all decisions with the recorded golden results (slow)
 # make coverage       measure branch coverage of the algorithms without compiled code; at least 95 %
 # make mutants        mutation testing of the algorithms; takes hours
-# make test-order     run the tests three times in random order
+# make test-steady    run the tests again and again in random order while the machine is busy
 # make test-faults    run the fault tests of the service (kill -9, power cuts, full disks, lost replicas) for longer
 # make client         generate the synchronous client from the asynchronous one
 # make bench          measure the simulator
@@ -24,7 +24,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit compiled interpreted coverage mutants test-order browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
+.PHONY: setup test lint unit compiled interpreted coverage mutants test-steady browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
 
 setup: $(READY)
 
@@ -68,8 +68,9 @@ lint: $(READY)
 unit: $(READY) browser
 	$(MAKE) compiled
 
+NICE ?= nice -n 5
 compiled:  # without prerequisites: make would start it only after the other job
-	nice -n 5 $(BIN)/pytest -n 3 --dist worksteal --durations=10 tests README.md docs $(INTERPRETED:%=--ignore=%)
+	$(NICE) $(BIN)/pytest -n 3 --dist worksteal --durations=10 tests README.md docs $(INTERPRETED:%=--ignore=%)
 
 # The tests of web pages need Chrome or Chromium; as root on Debian it is installed if it is missing
 browser:
@@ -81,10 +82,11 @@ browser:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	else echo "No browser found: the tests of web pages will be SKIPPED. Install Chrome or Chromium to run them."; fi
 
-# The tests in random order, with the seed in the output; PASSES=1 runs them once
+# The tests in random order, PASSES times, with two busy processes per core; FORM=one-core lets them share one core
 PASSES ?= 3
-test-order: $(READY) browser
-	for pass in $$(seq $(PASSES)); do $(BIN)/pytest -n 2 -p randomly || exit 1; done
+FORM ?= busy
+test-steady: $(READY) browser
+	$(BIN)/python tests/tools/steady.py --passes $(PASSES) --form $(FORM) $(SEED:%=--seed %)
 
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)
