@@ -86,7 +86,7 @@ browser:
 PASSES ?= 3
 FORM ?= busy
 test-steady: $(READY) browser
-	$(BIN)/python tests/tools/steady.py --passes $(PASSES) --form $(FORM) $(SEED:%=--seed %)
+	$(BIN)/python scripts/steady_tests.py --passes $(PASSES) --form $(FORM) $(SEED:%=--seed %)
 
 # The unit tests of the algorithms without compiled code
 interpreted: $(READY)

@@ -1,6 +1,6 @@
 """Run all tests again and again, in random order, while the machine is busy: `make test-steady`.
 
-    python tests/tools/steady.py [--passes 3] [--form busy|one-core] [--seed SEED]
+    python scripts/steady_tests.py [--passes 3] [--form busy|one-core] [--seed SEED]
 
 `busy`: two processes per core compute without end. `one-core`: the tests share one core. Each pass prints its seed,
 which `--seed SEED --passes 1` runs again. The first pass that fails ends the run; its output is in out/steady/.
@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 @contextlib.contextmanager
@@ -43,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run all tests in random order while the machine is busy.")
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--form", choices=["busy", "one-core"], default="busy")
-    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="of the first pass; later ones count up")
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="of the first pass; others count up")
     asked = parser.parse_args()
     folder = ROOT / "out" / "steady"
     folder.mkdir(parents=True, exist_ok=True)
