@@ -57,19 +57,20 @@ def test_the_page_states_the_limits() -> None:
 
 @pytest.mark.promise(59, 60, 66, 91)
 def test_the_page_states_the_limits_of_connections_and_commits(sqlite_url: str) -> None:
+    waits = connections.USUAL_LIMITS
     limits_of_connections = (
-        f"closed after {server.KEEP_ALIVE_SECONDS} seconds",
-        f"within {connections.REQUEST_SECONDS:g} seconds (otherwise 408)",
+        f"closed after {waits.keep_alive} seconds",
+        f"within {waits.request:g} seconds (otherwise 408)",
         f"at most {connections.MAX_HEAD >> 10} KiB (otherwise 431)",
         f"at most {connections.MAX_PIPELINED} requests",
-        f"takes no byte of an answer for {connections.WRITE_SECONDS:g} seconds",
+        f"takes no byte of an answer for {waits.write:g} seconds",
         f"and {server.OTHER_FILES} more",
         f"up to {writer.MAX_REQUESTS} calls per commit",
     )
     words = " ".join(PAGE.split())
     assert [text for text in limits_of_connections if text not in words] == []
     config = server.make_server(Service(open_store(sqlite_url))).config
-    assert (config.timeout_keep_alive, config.timeout_graceful_shutdown) == (server.KEEP_ALIVE_SECONDS, 10)
+    assert (config.timeout_keep_alive, config.timeout_graceful_shutdown) == (waits.keep_alive, 10)
     assert "Calls in progress are answered, for at most ten seconds" in words
 
 

@@ -31,30 +31,31 @@ from dynabandit.service.domain import changes
 from dynabandit.service.domain.decisions import decide
 from dynabandit.service.domain.rewards import reward
 from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.http.connections import TimeLimits
 from dynabandit.service.http.limits import MAX_CONNECTIONS
 from dynabandit.service.http.routes import Instrumentation
 from dynabandit.service.http.server import make_server
 from dynabandit.service.service import Service
 from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.verify import verify
-from tools.waiting import PATIENCE
+from tools.patient_service import LONG_LIMITS
+from tools.waiting import PATIENCE, wait_for
 
 
 class ServerProcess:
-    """`dynabandit serve` as users run it, with at most `files` open files."""
+    """`dynabandit serve` in a process of its own, with at most `files` open files.
 
-    def __init__(
-        self,
-        store: str,
-        *options: str,
-        python: tuple[str, ...] = ("-m", "dynabandit.service"),
-        files: int | None = None,
-    ) -> None:
-        command = [sys.executable, *python, "serve", "--port", "0", "--store", store, *options]
+    No call fails because the machine is busy, unless the options say so.
+    """
+
+    def __init__(self, store: str, *options: str, files: int | None = None) -> None:
+        command = [sys.executable, "-m", "tools.patient_service", "serve", "--port", "0", "--store", store]
+        command += ["--patience", str(PATIENCE), *options]
         if files is not None:
             command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
+        path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -82,7 +83,7 @@ def process(store: str, *options: str, files: int | None = None) -> Iterator[Ser
         if server.process.poll() is None:
             server.process.send_signal(signal.SIGCONT)
             server.kill()
-        server.process.communicate()
+        print(server.process.communicate()[1], file=sys.stderr)  # the report of a failed test has it
 
 
 def workers(server: ServerProcess) -> list[psutil.Process]:
@@ -100,7 +101,10 @@ class ManualClock(Clock):
 
 
 class Running:
-    """A service in a thread of this process, on a real port; windows and keys are checked many times per second."""
+    """A service in a thread of this process, on a real port; windows and keys are checked many times per second.
+
+    No call fails because the machine is busy, unless the arguments say so.
+    """
 
     def __init__(
         self,
@@ -110,14 +114,17 @@ class Running:
         port: int = 0,
         clock: Clock | None = None,
         telemetry: Callable[[Service], Instrumentation] | None = None,
+        limits: TimeLimits = LONG_LIMITS,
         **options: Any,
     ) -> None:
         self.store = store
         self.clock = clock or Clock()
-        options = {"maintenance_seconds": 0.02, "key_seconds": 0.02, **options}
-        self.service = Service(store, clock=self.clock, **options)
+        checks = {"maintenance_seconds": 0.02, "key_seconds": 0.02}
+        waits = {"patience": PATIENCE, "ready_seconds": PATIENCE}
+        self.service = Service(store, clock=self.clock, **{**checks, **waits, **options})
+        instrumentation = telemetry and telemetry(self.service)
         self.server = make_server(
-            self.service, "127.0.0.1", port, max_connections, max_per_address, telemetry and telemetry(self.service)
+            self.service, "127.0.0.1", port, max_connections, max_per_address, instrumentation, limits
         )
         self.server.main_loop = self._main_loop  # type: ignore[method-assign]  # uvicorn's own ends up to 0.1 s later
         self._thread = threading.Thread(target=self.server.run, daemon=True)
@@ -132,6 +139,17 @@ class Running:
     async def _main_loop(self) -> None:
         while not await self.server.on_tick(0):
             await asyncio.sleep(0.005)
+
+    def give_up_after(self, seconds: float) -> None:
+        """Answer calls with 503 when they have waited for so long."""
+        self.service.writer.requests._patience = seconds
+
+    def finish_maintenance(self) -> None:
+        """Return when maintenance that began after this call has ended, with a page of settling."""
+        writer = self.service.writer
+        for _ in range(2):  # the next one ends before the one after it begins
+            before = writer._next_maintenance
+            wait_for(lambda before=before: writer._next_maintenance > before)  # type: ignore[misc]
 
     def stop(self) -> None:
         self.server.should_exit = True

@@ -29,24 +29,25 @@ PREVIEW_SECONDS = 60.0
 MAX_LARGE_STATES = 8  # copies of states with many arms that are being encoded, or wait for it
 MAX_STREAMS = 16  # of events and exports; each has a connection to the store
 MAX_LIVE_PAGES = 256
-READY_TIMEOUT = 2.0  # seconds
 READY_CACHED = 0.5  # seconds
 Result = TypeVar("Result")
 
 
 class Webhook(NamedTuple):
-    """Where alerts are sent, the secret that signs them, and the seconds until the first retry."""
+    """Where alerts are sent, the secret that signs them, and the seconds until the first retry and of an attempt."""
 
     url: str
     secret: bytes
     first_retry: float = 1.0
+    timeout: float = 10.0
 
 
 class Service:
     """What HTTP handlers and pages use: `writer` for the states of bandits and all changes, `read` for the log.
 
     `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. Alerts are sent to
-    the `webhook`. Web pages of the `allowed_origins` may decide and reward. For the other parameters see `Writer`.
+    the `webhook`. Web pages of the `allowed_origins` may decide and reward. The service is not ready if a write takes
+    longer than `ready_seconds`. For the other parameters see `Writer`.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Service:
         *,
         maintenance_seconds: float = 1.0,
         key_seconds: float = 1.0,
+        ready_seconds: float = 2.0,
         timer: Callable[[], float] = time.monotonic,
         webhook: Webhook | None = None,
         allowed_origins: Collection[str] = (),
@@ -87,6 +89,7 @@ class Service:
         self._key_reads = ReaderThread("keys", store)
         self._key_seconds = key_seconds
         self._timer = timer
+        self._ready_seconds = ready_seconds
         self._ready_until, self._ready_failures = 0.0, 0
         self._ready_check: asyncio.Task[None] | None = None
         self._key_refresher: asyncio.Task[None] | None = None
@@ -172,7 +175,7 @@ class Service:
         failures = self.writer.requests.failures
         try:
             write = self.writer.submit(lambda work: work.store.save_time(work.clock.now()), alone=True, priority=True)
-            await asyncio.wait_for(write, READY_TIMEOUT)
+            await asyncio.wait_for(write, self._ready_seconds)
         except (TimeoutError, OverloadedError):
             raise StoreError("the store did not answer in time") from None
         self._ready_until, self._ready_failures = self._timer() + READY_CACHED, failures

@@ -27,7 +27,6 @@ from dynabandit.service.stores.alert_positions import next_alerts, save_position
 POLL_SECONDS = 5.0  # until alerts of other replicas are noticed
 START_SECONDS = 0.05  # between two looks, until the writer has prepared the store
 LAST_RETRY = 300.0  # seconds; each pause is twice as long as the one before
-TIMEOUT = 10.0  # seconds, of one attempt
 TIMESTAMP_HEADER, SIGNATURE_HEADER = "Dynabandit-Timestamp", "Dynabandit-Signature"
 
 
@@ -101,14 +100,14 @@ class AlertSender:
             SIGNATURE_HEADER: sign(self._webhook.secret, timestamp, body),
         }
         request = urllib.request.Request(self._webhook.url, body, headers, method="POST")
-        with _opener.open(request, timeout=TIMEOUT):
+        with _opener.open(request, timeout=self._webhook.timeout):
             pass
 
     def _save(self, alert: SentAlert) -> None:
         """Note that an alert was accepted; if that fails, it is sent again."""
         position = save_position(read_public_id(alert.bandit_id) or 0, alert.sequence)
         try:
-            self._service.write_from_thread([position], TIMEOUT)
+            self._service.write_from_thread([position], self._webhook.timeout)
         except Exception as error:
             raise StoreError(str(error)) from error
 

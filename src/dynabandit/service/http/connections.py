@@ -6,7 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -17,11 +17,6 @@ from dynabandit.service.http.status_codes import BUSY
 from dynabandit.service.logging_setup import log
 from dynabandit.service.metrics import ServiceMetrics
 
-REQUEST_SECONDS = 30.0  # from the first byte of a request to its last
-REFUSED_SECONDS = 5.0  # the same for a connection that is only answered with 503
-WRITE_SECONDS = 30.0  # during which the caller takes at least one byte of an unsent response
-STOP_WRITE_SECONDS = 1.0  # the same while the server stops, or for a connection that was replaced
-CHECK_SECONDS = 0.5  # between two checks of the unsent responses
 LOG_SECONDS = 10.0  # between two lines of the log
 MAX_HEAD = 1 << 16  # bytes
 MAX_PIPELINED = 32  # requests that a connection may send before the response to the first one
@@ -29,6 +24,21 @@ MAX_PIPELINED = 32  # requests that a connection may send before the response to
 # Uvicorn warns of each malformed request, which anybody can send; the table counts them
 CONNECTION_LOGGER = logging.getLogger("uvicorn.error.connection")
 CONNECTION_LOGGER.setLevel(logging.ERROR)
+
+
+class TimeLimits(NamedTuple):
+    """Seconds that a server waits for its callers."""
+
+    request: float = 30.0  # from the first byte of a request to its last
+    refused: float = 5.0  # the same for a connection that is only answered with 503
+    write: float = 30.0  # during which the caller takes at least one byte of an unsent response
+    stop_write: float = 1.0  # the same while the server stops, or for a connection that was replaced
+    check: float = 0.5  # between two checks of the unsent responses
+    keep_alive: int = 75  # longer than load balancers, so that they are the ones to close an idle connection
+    shutdown: int = 10  # until requests in progress are interrupted
+
+
+USUAL_LIMITS = TimeLimits()
 
 
 class ConnectionTable:
@@ -47,7 +57,9 @@ class ConnectionTable:
         most_per_address: int,
         metrics: ServiceMetrics,
         note_refusal: Callable[[], None] = lambda: None,
+        limits: TimeLimits = USUAL_LIMITS,
     ) -> None:
+        self.limits = limits
         self._most, self._most_per_address = most, most_per_address
         self._metrics = metrics
         self._note_refusal = note_refusal
@@ -118,7 +130,7 @@ class ConnectionTable:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Check the unsent responses from now on."""
-        self._next_check = loop.call_later(CHECK_SECONDS, self._check, loop)
+        self._next_check = loop.call_later(self.limits.check, self._check, loop)
 
     def shorten_write_timeout(self) -> None:
         """Wait less long for callers that do not read, because the server stops."""
@@ -136,7 +148,7 @@ class ConnectionTable:
         now = time.monotonic()
         self._metrics.connections.set(len(self._sockets))
         for connection in list(self._sockets):
-            limit = STOP_WRITE_SECONDS if self._is_stopping else connection.write_seconds
+            limit = self.limits.stop_write if self._is_stopping else connection.write_seconds
             if connection.stalled_seconds(now) > limit:
                 connection.transport.abort()
                 self.count("stalled")
@@ -171,7 +183,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._has_body = False  # whether this piece has a part of a body
         self._has_ended = False  # whether a request has ended in this piece
         self._deadline: asyncio.TimerHandle | None = None
-        self.write_seconds = WRITE_SECONDS
+        self.write_seconds = table.limits.write
         self._unsent = 0  # bytes at the latest check
         self._progress_at = 0.0  # time of a check when fewer bytes were unsent than before
 
@@ -179,7 +191,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._set_deadline(REQUEST_SECONDS)
+        self._set_deadline(self._table.limits.request)
         self._table.open(self, counted_address(self.client[0]) if self.client else "")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -196,7 +208,7 @@ class LimitedConnection(HttpToolsProtocol):
         if self._head > MAX_HEAD:
             self._close_with(_too_large_head())
         if self._deadline is None:
-            self._set_deadline(REQUEST_SECONDS)
+            self._set_deadline(self._table.limits.request)
             self._table.wait(self)
 
     def on_message_begin(self) -> None:
@@ -255,11 +267,11 @@ class LimitedConnection(HttpToolsProtocol):
     def refuse(self) -> None:
         """Answer the request, when it comes, with 503."""
         self.app = BUSY
-        self._set_deadline(REFUSED_SECONDS)
+        self._set_deadline(self._table.limits.refused)
 
     def close_for_another(self, at_once: bool) -> None:
         """Close the connection, because a new one replaces it."""
-        self.write_seconds = STOP_WRITE_SECONDS
+        self.write_seconds = self._table.limits.stop_write
         if at_once or self._unsent or self.transport.get_write_buffer_size() > HIGH_WATER_LIMIT:
             self.transport.abort()  # closing would wait until the caller reads
         else:
@@ -287,7 +299,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def _time_out(self) -> None:
         is_refused = self.app is BUSY
-        problem = f"the request must arrive within {REQUEST_SECONDS:g} seconds"
+        problem = f"the request must arrive within {self._table.limits.request:g} seconds"
         self._close_with(BUSY if is_refused else problem_response(408, problem))
 
     def _cancel_deadline(self) -> None:

@@ -10,7 +10,7 @@ from importlib.metadata import version
 
 import uvicorn
 
-from dynabandit.service.http.connections import ConnectionTable, LimitedConnection
+from dynabandit.service.http.connections import USUAL_LIMITS, ConnectionTable, LimitedConnection, TimeLimits
 from dynabandit.service.http.limits import MAX_CONNECTIONS, SHARE_PER_ADDRESS
 from dynabandit.service.http.routes import Instrumentation, make_app
 from dynabandit.service.logging_setup import log
@@ -21,7 +21,6 @@ try:
 except ImportError:  # Windows has no such limit
     resource = None  # type: ignore[assignment]
 
-KEEP_ALIVE_SECONDS = 75  # longer than load balancers, so that they are the ones to close an idle connection
 MIN_BACKLOG = 64  # connections that the system accepts before the server does
 OTHER_FILES = 192  # open files besides the connections: of the store, of the processes of the playground
 SEND_BUFFER = 1 << 18  # bytes that the system keeps of a response that the caller does not read
@@ -80,6 +79,7 @@ def make_server(
     max_connections: int = MAX_CONNECTIONS,
     max_per_address: int | None = None,
     telemetry: Instrumentation | None = None,
+    limits: TimeLimits = USUAL_LIMITS,
 ) -> Server:
     """Return a server for a service; it is started by its `run`.
 
@@ -87,7 +87,7 @@ def make_server(
     """
     most = _fitting_connections(max_connections)
     share = math.ceil(SHARE_PER_ADDRESS * most) if max_per_address is None else max_per_address
-    table = ConnectionTable(most, share, service.metrics, service.note_refusal)
+    table = ConnectionTable(most, share, service.metrics, service.note_refusal, limits)
     config = uvicorn.Config(
         make_app(service, telemetry),
         host=host,
@@ -98,8 +98,8 @@ def make_server(
         access_log=False,
         server_header=False,
         backlog=max(most, MIN_BACKLOG),
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=10,
+        timeout_keep_alive=limits.keep_alive,
+        timeout_graceful_shutdown=limits.shutdown,
     )
     return Server(config, table, service.closing)
 
