@@ -7,9 +7,9 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tools.browser import browser, open_page
+from tools.browser import browser, open_page, pytest_runtest_makereport, pytest_runtest_setup
 
-__all__ = ["browser", "open_page"]
+__all__ = ["browser", "open_page", "pytest_runtest_makereport", "pytest_runtest_setup"]
 
 # Tests try the compiled code; tests/core/test_interpreted_first.py tries the switch to it
 os.environ.setdefault("DYNABANDIT_INTERPRETED_FIRST", "0")

@@ -9,15 +9,20 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tools.browser import Visit
+from tools.browser import PATIENCE_MS, Visit
 from tools.harness import Running
-from tools.waiting import PATIENCE
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 ARMS = ["red", "green", "blue"]
-PATIENCE_MS = 1000 * PATIENCE
-expect.set_options(timeout=PATIENCE_MS)
 
+__all__ = [
+    "ARMS", "MAKES_PICTURES", "PATIENCE_MS", "PICTURES", "ProtectedSite", "arm_row", "axis_ranges", "bandit_url",
+    "fits_width", "only_for_pictures", "wait_for_charts", "worker_processes",
+]  # fmt: skip
+__all__ = [
+    "ARMS", "MAKES_PICTURES", "PATIENCE_MS", "PICTURES", "ProtectedSite", "arm_row", "axis_ranges", "bandit_url",
+    "fits_width", "only_for_pictures", "wait_for_charts", "worker_processes",
+]  # fmt: skip
 MAKES_PICTURES = bool(os.environ.get("DYNABANDIT_SCREENSHOTS"))
 only_for_pictures = pytest.mark.skipif(not MAKES_PICTURES, reason="only make screenshots runs it")
 
