@@ -3,13 +3,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
-import psycopg
 import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.stores import open_store
 from tools.harness import ManualClock, Running, talking
-from tools.postgres_server import make_database, postgres
+from tools.postgres_server import drop_database, make_database, patient, postgres
 
 
 @pytest.fixture(scope="session")
@@ -22,9 +21,8 @@ def postgres_server() -> Iterator[str]:
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """An empty database."""
     name = f"test_{uuid.uuid4().hex}"
-    yield make_database(postgres_server, name)
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    yield patient(make_database(postgres_server, name))
+    drop_database(postgres_server, name)
 
 
 @pytest.fixture
@@ -49,7 +47,7 @@ def shared_server(
         if kind not in servers:
             url = f"sqlite:///{tmp_path_factory.mktemp('shared')}/store.db"
             if kind == "postgres":
-                url = make_database(request.getfixturevalue("postgres_server"), "shared")
+                url = patient(make_database(request.getfixturevalue("postgres_server"), "shared"))
             servers[kind] = Running(open_store(url), clock=ManualClock())
         return servers[kind]
 

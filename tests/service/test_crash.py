@@ -1,5 +1,6 @@
 """kill -9 at any moment under load loses nothing that was acknowledged, and nothing happens twice."""
 
+import contextlib
 import json
 import os
 import random
@@ -10,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.api_types import Decision, Event
 from tools import decider_process
-from tools.harness import ARMS, PRODUCT, assert_replay_agrees, process, visitor
+from tools.harness import ARMS, PRODUCT, assert_replay_agrees, process, talking, visitor
+from tools.proxy import address
 from tools.waiting import PATIENCE, wait_for
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
@@ -37,7 +38,7 @@ class Caller(threading.Thread):
         self.acknowledged = 0
 
     def run(self) -> None:
-        with Client(self.url, tries=1, timeout=10) as client:
+        with Client(self.url, tries=1, timeout=PATIENCE) as client:
             turn = 0
             while not self.killed.is_set():
                 turn += 1
@@ -58,23 +59,29 @@ class Caller(threading.Thread):
                     return
 
 
+def any_alive(callers: list[Caller]) -> bool:
+    return any(caller.is_alive() for caller in callers)
+
+
 def kill_under_load(url: str, seed: int, **settings: Any) -> list[Caller]:
     """Kill the server when a random number of calls was acknowledged, at whatever it is doing then."""
     killed = threading.Event()
-    with process(url) as server:
-        with Client(server.url) as client:
+    with process(url) as server, address() as known:
+        known.lead_to(server.url)
+        with Client(server.url, timeout=PATIENCE) as client:
             client.create("b", ARMS, seed=1, **settings)
-        callers = [Caller(number, server.url, killed, "sticky_for" in settings) for number in range(CALLERS)]
+        callers = [Caller(number, known.url, killed, "sticky_for" in settings) for number in range(CALLERS)]
         for caller in callers:
             caller.start()
         enough = random.Random(seed).randrange(100, 400)
-        while sum(caller.acknowledged for caller in callers) < enough:
-            assert any(caller.is_alive() for caller in callers)
-            killed.wait(0.001)
+        wait_for(lambda: sum(caller.acknowledged for caller in callers) >= enough or not any_alive(callers))
+        assert any_alive(callers)
+        known.lead_to(None)  # another program may get the port of this service
         server.kill()
         killed.set()
         for caller in callers:
             caller.join(PATIENCE)
+            assert not caller.is_alive()
     return callers
 
 
@@ -87,15 +94,13 @@ def kill_under_load(url: str, seed: int, **settings: Any) -> list[Caller]:
 def test_kill_9_under_load_loses_and_doubles_nothing(sqlite_url: str, settings: dict[str, Any]) -> None:
     for seed in range(KILLS):
         callers = kill_under_load(sqlite_url, seed, **settings)
-        with process(sqlite_url) as server, Client(server.url) as client:
+        with process(sqlite_url) as server, talking(server.url) as (client, http):
             events = list(client.events("b", limit=10_000))
             check_acknowledged(callers, events)
             finish(client, callers)
             check_acknowledged(callers, list(client.events("b", limit=10_000)))
-            assert httpx.get(f"{server.url}/readyz", verify=False).status_code == 200
-            if (
-                "reward_window" in settings
-            ):  # with ten rewards the settling age is known, and everything is learned soon
+            assert http.get("/readyz").status_code == 200
+            if "reward_window" in settings:  # with ten rewards the settling age is known, and all is learned soon
                 client.reward_many([(one.decision, 1.0) for one in client.decide_many("b", 100)])
                 wait_for(lambda: client.state("b").held == 0)
             server.kill()
@@ -146,7 +151,7 @@ def finish(client: Client, callers: list[Caller]) -> None:
 @pytest.mark.skipif(not LONG, reason="windows end ten seconds later after a start")
 def test_kill_9_while_windows_end_settles_each_decision_once(store_url: str) -> None:
     for number in range(3):
-        with process(store_url) as server, Client(server.url) as client:
+        with process(store_url) as server, talking(server.url) as (client, _):
             if number == 0:
                 client.create("b", ARMS, "ucb", seed=1, reward_window=1, default_reward=0)
             for _ in range(10):
@@ -154,7 +159,7 @@ def test_kill_9_while_windows_end_settles_each_decision_once(store_url: str) -> 
             before = client.state("b").sequence
             wait_for(lambda client=client, before=before: client.state("b").sequence > before)  # type: ignore[misc]
             server.kill()
-    with process(store_url) as server, Client(server.url) as client:
+    with process(store_url) as server, talking(server.url) as (client, _):
         wait_for(lambda: client.state("b").held == 0)
         wait_for(lambda: len(settled_steps(client)) == 30_000)
         assert sorted(settled_steps(client)) == list(range(1, 30_001))
@@ -169,7 +174,7 @@ class DeciderProcess:
     """A local decider in a process of its own; `durable` has the arms of the decisions that it has flushed."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        command = [sys.executable, decider_process.__file__, url, str(folder)]
+        command = [sys.executable, decider_process.__file__, url, str(folder), str(PATIENCE)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.durable: dict[str, str] = {}
 
@@ -186,7 +191,8 @@ class DeciderProcess:
                 return
         raise AssertionError("the decider has ended")
 
-    def kill(self) -> None:
+    def close(self) -> None:
+        """Kill it, and read what it has printed."""
         self.process.kill()
         lines = list(self._lines())
         self.durable.update(pair for line in lines if line.endswith("\n") for pair in json.loads(line))
@@ -197,21 +203,25 @@ class DeciderProcess:
 def test_kill_9_of_a_decider_and_of_the_service_loses_and_doubles_nothing(tmp_path: Path) -> None:
     for seed in range(KILLS):
         url, folder, turns = f"sqlite:///{tmp_path}/{seed}.db", tmp_path / f"local{seed}", random.Random(seed)
-        with process(url) as server:
-            with Client(server.url) as client:
+        with contextlib.ExitStack() as stack:
+            with process(url) as server, talking(server.url) as (client, _):
                 client.create("b", ARMS, "ucb", seed=1)
-            decider, port = DeciderProcess(server.url, folder), server.url.rpartition(":")[2]
-            decider.read(turns.randrange(20, 1000))
-            server.kill()
-        decider.read(turns.randrange(20, 1000))  # without the service
-        with process(url, "--port", port) as server, Client(server.url) as client:
-            before = client.state("b").step
-            wait_for(lambda client=client, before=before: client.state("b").step > before)  # type: ignore[misc]
-            decider.read(turns.randrange(1, 1000))
-            server.process.kill()
-            decider.kill()
-        with process(url, "--port", port) as server, Client(server.url) as client:
-            with db.LocalDecider(server.url, "b", folder) as heir:
+                known = stack.enter_context(address())
+                known.lead_to(server.url)
+                decider = stack.enter_context(contextlib.closing(DeciderProcess(known.url, folder)))
+                decider.read(turns.randrange(20, 1000))
+                known.lead_to(None)  # another program may get the port of this service
+                server.kill()
+            decider.read(turns.randrange(20, 1000))  # without the service
+            with process(url) as server, talking(server.url) as (client, _):
+                before = client.state("b").step
+                known.lead_to(server.url)
+                wait_for(lambda client=client, before=before: client.state("b").step > before)  # type: ignore[misc]
+                decider.read(turns.randrange(1, 1000))
+                known.lead_to(None)
+                server.kill()
+        with process(url) as server, talking(server.url) as (client, _):
+            with db.LocalDecider(server.url, "b", folder, timeout=PATIENCE) as heir:
                 heir.sync()
                 assert (heir.waiting, heir.rejected) == (0, 0)
             check_durable(decider.durable, list(client.events("b", limit=10_000)))

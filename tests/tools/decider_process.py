@@ -1,6 +1,6 @@
 """Decides and rewards with a local decider until it is killed, and prints what is durable.
 
-Run it as `python decider_process.py URL FOLDER`.
+Run it as `python decider_process.py URL FOLDER TIMEOUT`.
 """
 
 import json
@@ -9,8 +9,8 @@ import sys
 import dynabandit as db
 
 
-def main(url: str, folder: str) -> None:
-    with db.LocalDecider(url, "b", folder, refresh_seconds=0.05, timeout=2) as decider:
+def main(url: str, folder: str, timeout: float) -> None:
+    with db.LocalDecider(url, "b", folder, refresh_seconds=0.05, timeout=timeout) as decider:
         while True:
             made = decider.decide_many(20)
             for one in made:
@@ -21,4 +21,4 @@ def main(url: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))

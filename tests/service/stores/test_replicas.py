@@ -2,8 +2,10 @@
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -17,6 +19,7 @@ from dynabandit.service.domain.events import EventRow
 from dynabandit.service.errors import StoreError, WriteConflictError
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.erasing import Eraser
+from dynabandit.service.stores.postgres import LIMITS
 from tools.harness import (
     ARMS,
     PRODUCT,
@@ -28,11 +31,25 @@ from tools.harness import (
     talking,
     visitor,
 )
+from tools.postgres_server import without_limits
 from tools.proxy import wire
 from tools.waiting import PATIENCE, wait_for
 
 Result = TypeVar("Result")
 EACH = 400 if os.environ.get("DYNABANDIT_LONG_FAULTS") else 12
+
+
+def ask_one_of(clients: list[Client], call: Callable[[Client], Result]) -> Result:
+    """Ask one replica after the other until one gives a good answer."""
+    limit = time.monotonic() + PATIENCE
+    for client in itertools.cycle(clients):
+        try:
+            return call(client)
+        except ServiceError as error:
+            if error.status not in (0, 429, 503):
+                raise
+        assert time.monotonic() < limit, "no replica answers"
+    raise AssertionError("there are clients")
 
 
 class Caller(threading.Thread):
@@ -41,20 +58,15 @@ class Caller(threading.Thread):
     def __init__(self, number: int, urls: list[str], target: int) -> None:
         super().__init__(daemon=True)
         self.number, self.target = number, target
-        self.clients = [Client(url, tries=1, timeout=8) for url in urls]
+        self.clients = [Client(url, tries=1, timeout=PATIENCE) for url in urls]
         self.decisions: dict[str, Decision] = {}
         self.rewards: dict[str, float] = {}
         self.done = 0
         self.problem: BaseException | None = None
 
     def ask(self, call: Callable[[Client], Result]) -> Result:
-        for turn in range(60):
-            try:
-                return call(self.clients[(self.number + self.done + turn) % len(self.clients)])
-            except ServiceError as error:
-                if error.status not in (0, 429, 503):
-                    raise
-        raise AssertionError("no replica answers")
+        first = (self.number + self.done) % len(self.clients)
+        return ask_one_of([*self.clients[first:], *self.clients[:first]], call)
 
     def run(self) -> None:
         try:
@@ -96,6 +108,7 @@ def test_a_damaged_bandit_that_another_replica_erases_and_creates_again_is_serve
             client.create("b", ARMS, seed=2)
             assert other.create("b", ARMS, seed=2).seed == other.state("b").seed == 2
             assert other.decide("b").step == 1
+            two.finish_maintenance()  # it would notice the deletion
             client.delete("b")
             assert 'bandit="b"' in http.get("/metrics").text
             assert status_of(other.state, "b") == 404
@@ -109,7 +122,7 @@ def wait_until(callers: list[Caller], done: int) -> None:
 
 
 def check_log(url: str, callers: list[Caller]) -> None:
-    with running(open_store(url)) as server, Client(server.url) as client:
+    with running(open_store(url)) as server, talking(server.url) as (client, _):
         events = list(client.events("b", limit=10_000))
     assert [event.sequence for event in events] == list(range(1, len(events) + 1))
     decided = {event.key: event for event in events if event.kind == "decision"}
@@ -127,9 +140,14 @@ def check_log(url: str, callers: list[Caller]) -> None:
 
 @pytest.mark.promise(24, 68)
 def test_three_replicas_one_killed_one_cut_off_lose_and_double_nothing(postgres_url: str) -> None:
-    with wire(postgres_url) as (proxy, cut_url), running(open_store(postgres_url)) as one, process(postgres_url) as two:
-        with running(open_store(cut_url), patience=0.2) as three:
-            with Client(one.url) as client:
+    # The transaction in which the third replica may be cut off ends soon, as the store of a service demands
+    with (
+        wire(postgres_url, idle_in_transaction=LIMITS["idle_in_transaction_session_timeout"]) as (proxy, cut_url),
+        running(open_store(postgres_url)) as one,
+        process(postgres_url) as two,
+    ):
+        with running(open_store(cut_url)) as three:
+            with Client(one.url, timeout=PATIENCE) as client:
                 client.create("b", ARMS, seed=2, **{**PRODUCT, "policy": "ucb"})
             urls = [one.url, two.url, three.url]
             callers = [Caller(number, urls, EACH) for number in range(4)]
@@ -137,24 +155,30 @@ def test_three_replicas_one_killed_one_cut_off_lose_and_double_nothing(postgres_
                 caller.start()
             wait_until(callers, EACH // 4)
             proxy.hold()  # the third replica is cut off, perhaps in the middle of a commit
+            three.give_up_after(0.2)
             wait_until(callers, EACH // 2)
             two.kill()
             wait_until(callers, 3 * EACH // 4)
+            three.give_up_after(PATIENCE)
             proxy.release()  # and comes back, with what it had sent late
             for caller in callers:
                 caller.join(PATIENCE)
             assert [caller.problem for caller in callers] == [None] * len(callers)
-            with Client(three.url, tries=12) as back, Client(one.url) as other:
-                assert back.state("b") == other.state("b"), "the replica that returned serves the same state"
+            with talking(three.url) as (back, _), talking(one.url) as (other, _):
+                returned = ask_one_of([back], lambda client: client.state("b"))
+                assert returned == other.state("b"), "the replica that returned serves the same state"
     check_log(postgres_url, callers)
 
 
 @pytest.mark.promise(69)
 def test_a_replica_that_is_cut_off_within_a_transaction_blocks_its_bandits_for_two_seconds(postgres_url: str) -> None:
-    with contextlib.closing(open_store(postgres_url)) as cut_off, contextlib.closing(open_store(postgres_url)) as other:
+    usual_limits = without_limits(postgres_url)
+    with contextlib.closing(open_store(usual_limits)) as cut_off, contextlib.closing(open_store(postgres_url)) as other:
         cut_off.prepare()
+        shown = {name: cut_off.rows(f"SHOW {name}")[0][0] for name in LIMITS}
+        assert shown == {"statement_timeout": "4s", "lock_timeout": "4s", "idle_in_transaction_session_timeout": "2s"}
         cut_off.begin({33: 0})
-        other.begin({33: 0})  # waits for the lock, at most as long as the store lets a statement wait
+        other.begin({33: 0})  # waits for the lock, which the end of the other transaction gives it
         with pytest.raises(StoreError):
             cut_off.commit(())
         other.rollback()
@@ -260,15 +284,15 @@ def test_replicas_that_create_the_same_bandit_at_once_make_one(postgres_url: str
         start = threading.Barrier(8)
 
         def create(url: str) -> None:
-            with Client(url) as client:
-                start.wait()
+            with Client(url, timeout=PATIENCE) as client:
+                start.wait(PATIENCE)
                 made.append(client.create("b", ARMS).id)
 
         callers = [threading.Thread(target=create, args=(url,)) for url in [one.url, two.url] * 4]
         for caller in callers:
             caller.start()
         for caller in callers:
-            caller.join()
+            caller.join(PATIENCE)
         assert len(made) == 8
         assert len(set(made)) == 1
 
@@ -285,6 +309,8 @@ def test_two_replicas_give_a_default_once(postgres_url: str) -> None:
                 for clock in clocks:
                     clock.seconds += 11
                 wait_for(lambda: sum(event.kind == "close" for event in second.events("b")) >= 600)
+                for server in (one, two):
+                    server.finish_maintenance()
                 events = list(second.events("b"))
                 assert sum(event.kind == "close" for event in events) == 600
                 learned = [(event.change or {})["to"] for event in events if event.kind == "learn"]

@@ -137,8 +137,7 @@ def test_calls_that_share_a_commit_share_its_round_trips(recorded: tuple[Recordi
     ]
     for caller in callers:
         caller.start()
-    while server.service.writer.admission.requests < 25:
-        threading.Event().wait(0.002)
+    wait_for(lambda: server.service.writer.admission.requests == 25)  # none can be served meanwhile
     held.set()
     for caller in callers:
         caller.join(PATIENCE)

@@ -19,10 +19,8 @@ SCHEMA_LOCK = 7_236_001  # advisory locks of bandits are 60-bit random numbers
 LEADER_LOCKS = {"histories": 7_236_002, "webhook": 7_236_003}  # by task
 # A process that loses its connection within a transaction must not lock a bandit for long: the server rolls the
 # transaction back and ends the session, so that whatever the process sends later is refused.
-SESSION = {
-    "statement_timeout": "4s",
-    "lock_timeout": "4s",
-    "idle_in_transaction_session_timeout": "2s",
+LIMITS = {"statement_timeout": "4s", "lock_timeout": "4s", "idle_in_transaction_session_timeout": "2s"}
+SETTINGS = {
     "synchronous_commit": "on",
     "default_transaction_isolation": "'read committed'",
     "enable_seqscan": "off",  # plans that were made when a table was small must use its indexes, too
@@ -32,7 +30,11 @@ CONNECT = {"connect_timeout": 3, "keepalives_idle": 5, "keepalives_interval": 2,
 
 
 class PostgresStore(Store):
-    """A store in a PostgreSQL database with a URL such as ``postgresql://user@host/name``."""
+    """A store in a PostgreSQL database with a URL such as ``postgresql://user@host/name``.
+
+    Time limits that the URL sets, such as ``?connect_timeout=10&options=-c%20statement_timeout%3D10s``, take the place
+    of those here.
+    """
 
     shared = True
     version_statement = "SELECT version FROM schema_version"
@@ -45,11 +47,14 @@ class PostgresStore(Store):
         self.url = url
         self.public_url = re.sub("//.*@", "//", url.partition("?")[0])
         try:
-            psycopg.conninfo.conninfo_to_dict(url)
+            given = psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
             raise ValueError(
                 f"store must be like postgresql://user@host/name, got {self.public_url!r}: {error}"
             ) from None
+        self._connect_limits = {name: value for name, value in CONNECT.items() if name not in given}
+        limits = {name: value for name, value in LIMITS.items() if f"{name}=" not in str(given.get("options"))}
+        self._session = {**limits, **SETTINGS}
 
     def create_tables(self, migrate: bool = False) -> None:
         self.rows("BEGIN")
@@ -83,8 +88,8 @@ class PostgresStore(Store):
 
     def _open(self) -> Any:
         if self._connection is None:
-            connection = psycopg.connect(self.url, autocommit=True, **CONNECT)  # type: ignore[arg-type]
-            for name, value in SESSION.items():
+            connection = psycopg.connect(self.url, autocommit=True, **self._connect_limits)  # type: ignore[arg-type]
+            for name, value in self._session.items():
                 connection.execute(f"SET {name} = {value if value[0] == chr(39) else repr(value)}".encode())
             self._connection, self._has_prepared, self._is_leader = connection, False, False
         return self._connection
