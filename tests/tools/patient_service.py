@@ -7,6 +7,7 @@ import functools
 from unittest import mock
 
 from dynabandit.service import command_line
+from dynabandit.service.http import telemetry_settings
 from dynabandit.service.http.connections import TimeLimits
 from dynabandit.service.http.server import make_server
 from dynabandit.service.service import Service
@@ -17,9 +18,12 @@ LONG_LIMITS = TimeLimits(
 )
 
 if __name__ == "__main__":
-    with mock.patch.multiple(
-        command_line,
-        make_server=functools.partial(make_server, limits=LONG_LIMITS),
-        Service=functools.partial(Service, ready_seconds=PATIENCE),
+    with (
+        mock.patch.multiple(
+            command_line,
+            make_server=functools.partial(make_server, limits=LONG_LIMITS),
+            Service=functools.partial(Service, ready_seconds=PATIENCE),
+        ),
+        mock.patch.object(telemetry_settings, "STOP_SECONDS", PATIENCE),
     ):
         command_line.app()

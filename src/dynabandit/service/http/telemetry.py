@@ -24,13 +24,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.http import telemetry_settings
 from dynabandit.service.http.openapi import Endpoint
 from dynabandit.service.http.telemetry_settings import exporter_names
 from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.service import Service
 
 NAME = "dynabandit"
-STOP_SECONDS = 3.0
 Serve = Callable[[Request], Any]
 
 
@@ -102,7 +102,7 @@ class Telemetry:
         """Export what was recorded, for at most some seconds: exporters try for long if nobody answers."""
         providers = [one for one in (self._tracers, self._meters) if isinstance(one, TracerProvider | MeterProvider)]
         threads = [threading.Thread(target=provider.shutdown, daemon=True) for provider in providers]
-        deadline = time.monotonic() + STOP_SECONDS
+        deadline = time.monotonic() + telemetry_settings.STOP_SECONDS
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -1,8 +1,9 @@
-"""Whether OpenTelemetry is configured, by its standard environment variables; without its packages."""
+"""Whether OpenTelemetry is configured, by its standard environment variables, and limits; without its packages."""
 
 from collections.abc import Mapping
 
 SIGNALS = ("traces", "metrics")
+STOP_SECONDS = 3.0  # of exporting what is left when the service stops
 
 
 def is_configured(environment: Mapping[str, str]) -> bool:
