@@ -21,6 +21,7 @@ COVERED = """[...document.querySelectorAll('.legend button')].filter(button => {
     const found = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
     return right > innerWidth || found.closest('button') !== button;
 }).map(button => button.textContent)"""
+FOLLOWS = "document.querySelector('.chart').layout.font.color === getComputedStyle(document.body).color"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -133,6 +134,7 @@ def test_the_report_has_no_serious_barriers(visit: Visit) -> None:
 
 def test_the_report_follows_the_colour_scheme(visit: Visit) -> None:
     text = "document.querySelector('.chart').layout.font.color"
+    visit.page.wait_for_function(FOLLOWS)  # another test may have changed it before
     light = visit.page.evaluate(f"[{BACKGROUND}, {text}]")
     assert light[0] == "rgb(255, 255, 255)"
     visit.page.emulate_media(color_scheme="dark")

@@ -44,6 +44,13 @@ class MemoryStorage {
 }
 """
 
+# A client that does not give up on a busy machine
+PATIENT = f"""
+class Client extends UsualClient {{
+  constructor(url, options) {{ super(url, {{ timeout: {PATIENCE}, ...options }}); }}
+}}
+"""
+
 
 @pytest.fixture
 def server(sqlite_server: Running) -> Running:
@@ -54,7 +61,7 @@ def run_node(code: str, **values: Any) -> Any:
     """Run a program in Node with the client and some constants, and return the JSON that it prints."""
     constants = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in values.items())
     address = json.dumps((FOLDER / "dynabandit.js").as_uri())
-    program = f"import {{ Client, ServiceError }} from {address};\n{constants}{STORAGE}{code}"
+    program = f"import {{ Client as UsualClient, ServiceError }} from {address};\n{constants}{STORAGE}{PATIENT}{code}"
     done = subprocess.run(
         [NODE, "--input-type=module", "--eval", program], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
@@ -515,7 +522,7 @@ class Store:
         return f"""async () => {{
           const {{ Client, ServiceError }} = await import("{self.server.url}/client/dynabandit.js");
           const key = "{self.key}";
-          const connect = (options) => new Client("{self.server.url}", {{ key, ...options }});
+          const connect = (options) => new Client("{self.server.url}", {{ key, timeout: {PATIENCE}, ...options }});
           {code}
         }}"""
 
@@ -605,14 +612,14 @@ ONE_BUSY_ANSWER = """
   const { fetch } = window;
   window.tried = 0;
   window.fetch = (...call) => window.tried++ ? fetch(...call)
-    : Promise.resolve(new Response("{}", { status: 503, headers: { "Retry-After": "60" } }));
+    : Promise.resolve(new Response("{}", { status: 503, headers: { "Retry-After": "1000" } }));
 """
 
 
 @pytest.mark.promise(263)
 def test_a_reward_that_waits_for_its_next_try_is_sent_when_the_page_is_left(bandit: Store, open_page: OpenPage) -> None:
     page = open_page(bandit.page).page
-    decide = f'const client = connect({{ timeout: 60 }}); const made = await client.decide("b"); {ONE_BUSY_ANSWER}'
+    decide = f'const client = connect(); const made = await client.decide("b"); {ONE_BUSY_ANSWER}'
     page.evaluate(bandit.script(f"{decide} void client.reward(made.decision, 1);"))
     page.wait_for_function("window.tried === 1")
     assert bandit.rewards() == []

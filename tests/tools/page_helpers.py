@@ -9,20 +9,12 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tools.browser import PATIENCE_MS, Visit
+from dynabandit.client import Client
+from tools.browser import Visit
 from tools.harness import Running
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 ARMS = ["red", "green", "blue"]
-
-__all__ = [
-    "ARMS", "MAKES_PICTURES", "PATIENCE_MS", "PICTURES", "ProtectedSite", "arm_row", "axis_ranges", "bandit_url",
-    "fits_width", "only_for_pictures", "wait_for_charts", "worker_processes",
-]  # fmt: skip
-__all__ = [
-    "ARMS", "MAKES_PICTURES", "PATIENCE_MS", "PICTURES", "ProtectedSite", "arm_row", "axis_ranges", "bandit_url",
-    "fits_width", "only_for_pictures", "wait_for_charts", "worker_processes",
-]  # fmt: skip
 MAKES_PICTURES = bool(os.environ.get("DYNABANDIT_SCREENSHOTS"))
 only_for_pictures = pytest.mark.skipif(not MAKES_PICTURES, reason="only make screenshots runs it")
 
@@ -42,6 +34,17 @@ def wait_for_charts(visit: Visit, charts: int = 4) -> Page:
     """Wait until all charts of a page are drawn; a bandit with a holdout has five."""
     expect(visit.page.locator(".canvas[data-drawn]")).to_have_count(charts)
     return visit.page
+
+
+def wait_for_events(page: Page, client: Client, name: str) -> None:
+    """Wait until the charts of a bandit show all its events so far."""
+    drawn = "number => Number(document.getElementById('bandit').dataset.drawn) >= number"
+    page.wait_for_function(drawn, arg=client.state(name).sequence)
+
+
+def wait_for_copy(button: Locator, times: int = 1) -> None:
+    """Wait until a button has copied its text so often."""
+    expect(button).to_have_attribute("data-copied", str(times))
 
 
 def arm_row(page: Page, arm: str, table: str = "arms") -> Locator:

@@ -7,15 +7,28 @@ from dynabandit.service.keys import new_key
 from dynabandit.service.projections import log_follower
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
+from dynabandit.service.web import playground_workers, rendering
 from tools.harness import Running, running, talking
 from tools.page_helpers import ProtectedSite
+from tools.waiting import PATIENCE
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_follower() -> Iterator[None]:
-    """Let open pages get new events sooner than people need them."""
+    """Let open pages get new events sooner than people need them, and never a part of a log."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_follower, "OPEN_PAGE_SECONDS", 0.05)
+        patch.setattr(log_follower, "TURN_SECONDS", PATIENCE)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patient_pages() -> Iterator[None]:
+    """Let no page give up because the machine is busy, nor for the run of an earlier page that has not ended yet."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rendering, "SILENCE_SECONDS", PATIENCE)
+        patch.setattr(playground_workers, "RUN_SECONDS", PATIENCE)
+        patch.setattr(playground_workers, "MAX_RUNS", 100)
         yield
 
 

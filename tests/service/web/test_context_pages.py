@@ -11,6 +11,7 @@ from tools.axe import serious
 from tools.browser import PHONE, OpenPage
 from tools.harness import Running
 from tools.page_helpers import PICTURES, arm_row, bandit_url, fits_width, only_for_pictures, wait_for_charts
+from tools.waiting import PATIENCE
 
 ARMS = ["Coffee", "Tea", "Cocoa"]
 FEATURES: dict[str, Any] = {
@@ -123,8 +124,8 @@ def test_the_latest_events_show_rankings_and_activations(site: Running, client: 
     made = client.decide("ranked", rank=3)
     calls = f"{site.url}/v1/bandits/ranked/personalizer/v1.0"
     asked = {"actions": [{"id": arm} for arm in ARMS], "eventId": "e", "deferActivation": True}
-    assert httpx.post(f"{calls}/rank", json=asked, verify=False).status_code == 201
-    assert httpx.post(f"{calls}/events/e/activate", verify=False).status_code == 204
+    assert httpx.post(f"{calls}/rank", json=asked, timeout=PATIENCE).status_code == 201
+    assert httpx.post(f"{calls}/events/e/activate", timeout=PATIENCE).status_code == 204
     page = open_page(bandit_url(site, "ranked")).page
     assert made.ranking is not None
     expect(page.locator("#events")).to_contain_text(f"then {', '.join(one.arm for one in made.ranking[1:])}")

@@ -26,7 +26,9 @@ from tools.page_helpers import (
     fits_width,
     only_for_pictures,
     wait_for_charts,
+    wait_for_events,
 )
+from tools.waiting import PATIENCE
 
 CHARTS = ["share", "mean", "forgetting", "reward"]
 DASH = "\N{EN DASH}"
@@ -43,8 +45,9 @@ DRAW = """async () => {
     table: { caption: "Numbers", head: ["step", name], rows: [["1", "0.2"]] },
   }));
   await chart.draw();
+  const toggled = new Promise((done) => place.querySelector("details").addEventListener("toggle", done));
   place.querySelector("summary").click();
-  await new Promise((done) => setTimeout(done));
+  await toggled;
   return place.innerText;
 }"""
 
@@ -69,7 +72,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 def entries(server: Running) -> list[dict[str, Any]]:
     """Return what the overview shows of each bandit."""
-    with httpx.stream("GET", f"{server.url}/pages/bandits") as answer:
+    with httpx.stream("GET", f"{server.url}/pages/bandits", timeout=PATIENCE) as answer:
         data = next(line for line in answer.iter_lines() if line.startswith("data: "))
     found: list[dict[str, Any]] = json.loads(data.removeprefix("data: "))["bandits"]
     return found
@@ -153,12 +156,14 @@ def test_the_overview_works_with_the_keyboard_alone(shop: Running, open_page: Op
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="New bandit")).to_be_focused()
     page.keyboard.press("Tab")
+    expect(page.get_by_label("Search", exact=True)).to_be_focused()
     page.keyboard.type("BUTTON")
     expect(page.locator("article h2")).to_have_text(["Checkout button"])
     expect(page.get_by_role("status").filter(has_text="1 found")).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_label("Sort by")).to_be_focused()
     page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Checkout button")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Checkout button")
     page.go_back()
@@ -273,6 +278,7 @@ def test_marks_close_to_each_other_share_a_label_and_no_labels_overlap(
         client.add_arm(name, f"more {arm}")
     client.decide_many(name, 10)
     page = wait_for_charts(open_page(bandit_url(site, name), size=size))
+    wait_for_events(page, client, name)
     expect(page.locator("#timeline li")).to_have_count(6)
     page.get_by_text("Show earlier entries").click()
     for chart in CHARTS:

@@ -4,8 +4,10 @@ Each run of a policy compiles it unless the cache has it, so all tests use `ts`,
 compile too.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -16,26 +18,27 @@ from playwright.sync_api import Page, expect
 from dynabandit import playground
 from dynabandit.playground.tour import STEPS
 from dynabandit.policies import resolved
+from dynabandit.service.http import routes
 from dynabandit.service.stores import open_store
 from dynabandit.service.web import playground_workers
+from dynabandit.service.web.playground_workers import WorkerPool
 from tools.axe import serious
-from tools.browser import DESKTOP, PHONE, OpenPage
+from tools.browser import DESKTOP, PHONE, OpenPage, open_visit
 from tools.harness import Running, running, talking
 from tools.page_helpers import (
-    PATIENCE_MS,
     PICTURES,
     ProtectedSite,
     axis_ranges,
     fits_width,
     only_for_pictures,
-    worker_processes,
+    wait_for_copy,
 )
 from tools.waiting import wait_for
 
 OpenPlayground = Callable[..., Page]
+Endless = Callable[..., AbstractContextManager[tuple[Running, WorkerPool]]]
 
 SHORT = "v=1&environment=case-1&arms=3&policies=ucb;aff-ots&horizon=1000&replications=6&seed=3"
-LONG = "v=1&environment=case-1&arms=3&policies=aff-ots;ts&horizon=100000&replications=500&seed=3"
 RISING = "".join("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno"[3 + column * 44 // 60] for column in range(60))
 FALLING = RISING[::-1]
 SWITCHING = "K" * 15 + "i" * 15 + "A" * 15 + "c" * 15
@@ -53,7 +56,6 @@ def open_playground(site: Running, open_page: OpenPage) -> Iterator[OpenPlaygrou
 
     def visit(link: str = "", **options: Any) -> Page:
         visited = open_page(f"{site.url}/playground{'?' if link else ''}{link}", **options)
-        visited.page.set_default_timeout(PATIENCE_MS)
         visits.append(visited)
         return visited.page
 
@@ -66,27 +68,66 @@ def open_playground(site: Running, open_page: OpenPage) -> Iterator[OpenPlaygrou
 @pytest.fixture(scope="module")
 def finished_run(site: Running, browser: Any) -> Iterator[Page]:
     """A page with the results of SHORT, for tests that only look at them."""
-    page = browser.new_page(reduced_motion="reduce")
-    page.set_default_timeout(PATIENCE_MS)
-    page.goto(f"{site.url}/playground?{SHORT}")
-    wait_for_state(page, "done")
-    yield page
-    page.close()
+    with open_visit(browser, f"{site.url}/playground?{SHORT}") as visit:
+        wait_for_end(visit.page)
+        yield visit.page
 
 
-def wait_for_state(page: Page, state: str) -> None:
-    page.wait_for_selector(f'#results[data-state="{state}"]')
+def runs(page: Page) -> int:
+    """Return how many runs of a page have started."""
+    return int(page.locator("#results").get_attribute("data-runs") or 0)
+
+
+# A worker process whose run does not end: it sends some messages and waits
+ENDLESS = """
+import itertools, json, sys
+from dynabandit.playground import messages, read
+for message in itertools.islice(messages(read(sys.stdin.readline().strip())), int(sys.argv[1])):
+    if message["kind"] != "end":
+        print(json.dumps(message), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def endless_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Endless:
+    """Starts a service whose runs send `most` messages and do not end by themselves; returns its workers, too."""
+
+    @contextmanager
+    def start(most: int = 1_000) -> Iterator[tuple[Running, WorkerPool]]:
+        pools = []
+
+        def make_pool(**options: Any) -> WorkerPool:
+            pools.append(WorkerPool(**options))
+            return pools[-1]
+
+        monkeypatch.setattr(playground_workers, "COMMAND", (sys.executable, "-P", "-c", ENDLESS, str(most)))
+        monkeypatch.setattr(routes, "WorkerPool", make_pool)
+        with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
+            yield server, pools[0]
+
+    return start
+
+
+def wait_for_start(page: Page, run: int) -> None:
+    """Wait until the page has started so many runs."""
+    expect(page.locator("#results")).to_have_attribute("data-runs", str(run))
+
+
+def wait_for_end(page: Page, run: int = 1, state: str = "done") -> None:
+    """Wait until a run, which is the last one, has ended in this state."""
+    page.locator(f'#results[data-runs="{run}"]:not([data-state="running"])').wait_for()
+    assert page.locator("#results").get_attribute("data-state") == state, page.inner_text("#status")
 
 
 def run(page: Page) -> None:
+    run = runs(page) + 1
     page.get_by_role("button", name="Run", exact=True).click()
-    wait_for_state(page, "running")
-    wait_for_state(page, "done")
+    wait_for_end(page, run)
 
 
 def curves(page: Page, chart: str = "regret") -> list[Any]:
-    """Return the names and values of the curves of a chart."""
-    page.wait_for_function("id => document.querySelector(`#${id} .canvas`).data", arg=chart)  # drawn after "done"
+    """Return the names and values of the curves of a chart after the end of a run."""
     shown: list[Any] = page.evaluate(
         "id => document.querySelector(`#${id} .canvas`).data.map(({ name, y }) => [name, [...y]])", chart
     )
@@ -128,12 +169,13 @@ def test_a_run_is_available_as_toml_python_and_link(finished_run: Page) -> None:
         page.get_by_role("button", name="Close").click()
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="Copy the link").click()
-    page.get_by_role("button", name="Copied").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    wait_for_copy(page.locator("#copy"))
+    assert page.evaluate("navigator.clipboard.readText()") == page.evaluate("location.href")
 
 
-def test_earlier_steps_can_be_shown_again(finished_run: Page) -> None:
-    page = finished_run
+def test_earlier_steps_can_be_shown_again(open_playground: OpenPlayground) -> None:
+    page = open_playground(SHORT)
+    wait_for_end(page)
     assert len(curves(page, "means")[0][1]) > 100
     page.locator("#last-step").focus()
     page.keyboard.press("Home")
@@ -159,7 +201,8 @@ def test_a_drawn_environment_runs_and_its_link_gives_the_same_curves(open_playgr
     page.fill("#horizon", "900")
     page.fill("#replications", "5")
     run(page)
-    drawn = parse_qs(page.url.partition("?")[2])["drawn"][0].split(".")
+    link = page.evaluate("location.search").removeprefix("?")
+    drawn = parse_qs(link)["drawn"][0].split(".")
     assert len(drawn) == 4
     assert len(set(drawn[1])) > 20  # the line that was drawn, not the one that was there
     assert max(drawn[1]) > "h" > "B" > min(drawn[1])
@@ -167,10 +210,10 @@ def test_a_drawn_environment_runs_and_its_link_gives_the_same_curves(open_playgr
     charts = ("regret", "means", "forgetting", "shares")
     shown = {name: curves(page, name) for name in charts}
     assert len(shown["regret"]) == 6  # two policies, each with a curve and a band
-    again = open_playground(page.url.partition("?")[2])
-    wait_for_state(again, "done")
+    again = open_playground(link)
+    wait_for_end(again)
     assert {name: curves(again, name) for name in charts} == shown
-    assert again.url == page.url
+    expect(again).to_have_url(page.evaluate("location.href"))
     assert again.locator("#drawing-canvas .curve").count() == 4
 
 
@@ -200,11 +243,16 @@ def test_a_run_shows_all_steps_at_once_and_they_can_be_played(open_playground: O
     assert len(played) > 2  # on a busy machine there are few updates
 
 
+BAR_IS_MEASURED = """() => getComputedStyle(document.documentElement).getPropertyValue("--run-bar")
+    === `${document.getElementById("run-bar").offsetHeight}px`"""
+
+
 def test_the_run_button_is_always_visible_and_covers_nothing(open_playground: OpenPlayground) -> None:
     page = open_playground(SHORT)
-    wait_for_state(page, "done")
+    wait_for_end(page)
     for width, height in (DESKTOP, PHONE):
         page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_function(BAR_IS_MEASURED)
         for position in ("0", "document.documentElement.scrollHeight / 2", "document.documentElement.scrollHeight"):
             page.evaluate(f"scrollTo(0, {position})")
             shown: str = page.evaluate(
@@ -227,41 +275,35 @@ def test_the_run_button_is_always_visible_and_covers_nothing(open_playground: Op
             assert box["y"] + box["height"] <= bar["y"]
 
 
-def test_a_run_leaves_decisions_alone_and_ends_when_stopped_or_closed(tmp_path: Path, open_page: OpenPage) -> None:
-    others = worker_processes()
-
-    def end_run(end: Callable[[], None]) -> None:
-        """End a run and wait for the end of its process; a spare one, for the next run, stays."""
-        processes = worker_processes() - others
-        assert processes
-        for process in processes:
-            process.suspend()  # so that the run does not end by itself
-        end()
-        wait_for(lambda: processes - worker_processes())
-
-    with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
-        page = open_page(f"{server.url}/playground?{LONG}").page
-        page.set_default_timeout(PATIENCE_MS)
-        page.wait_for_selector("#charts:not([hidden])")
+def test_a_run_leaves_decisions_alone_and_ends_when_stopped_or_closed(
+    endless_runs: Endless, open_page: OpenPage
+) -> None:
+    with endless_runs() as (server, workers):
+        page = open_page(f"{server.url}/playground?{SHORT}").page
+        expect(page.locator("#status")).to_have_text("6 of 6 replications.")
+        [process] = workers.running
         with talking(server.url) as (_, http):
             http.put("/v1/bandits/beside", json={"policy": "ucb", "arms": ["a", "b"]}).raise_for_status()
             for _ in range(20):
                 made = http.post("/v1/bandits/beside/decisions", json={}).raise_for_status().json()["decisions"][0]
                 http.put(f"/v1/decisions/{made['decision']}/reward", json={"reward": 1}).raise_for_status()
         assert page.get_attribute("#results", "data-state") == "running"
-        end_run(lambda: page.get_by_role("button", name="Stop").click())
-        wait_for_state(page, "stopped")
+        page.get_by_role("button", name="Stop").click()
+        wait_for_end(page, state="stopped")
+        wait_for(lambda: process.returncode is not None)
         assert page.get_by_role("button", name="Stop").is_disabled()
         page.get_by_role("button", name="Run", exact=True).click()
-        wait_for_state(page, "running")  # before, the status has the replications of the stopped run
-        expect(page.locator("#status")).to_contain_text("of 500 replications")
-        end_run(page.close)
+        wait_for_start(page, 2)
+        expect(page.locator("#status")).to_have_text("6 of 6 replications.")
+        [process] = workers.running
+        page.close()
+        wait_for(lambda: process.returncode is not None)
 
 
 def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground) -> None:
     link = SHORT.replace("aff-ots", "aff-ots:step_size=0.00101")
     page = open_playground(link)
-    wait_for_state(page, "done")
+    wait_for_end(page)
     before = curves(page, "forgetting")
     page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
     slider = page.get_by_label("step size, as a slider")
@@ -273,24 +315,33 @@ def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground)
         assert page.input_value("#policies-1-step_size") == value
         assert slider.get_attribute("aria-valuetext") == value
     assert page.locator("summary").nth(1).inner_text() == "Parameters: step size 0.1"
-    assert page.url.endswith(link)
+    assert page.evaluate("location.href").endswith(link)
     run(page)
-    assert "aff-ots:step_size=0.1;" in page.url.replace("&", ";")
+    assert "aff-ots:step_size=0.1;" in page.evaluate("location.href").replace("&", ";")
     assert curves(page, "forgetting") != before
 
     page.get_by_role("button", name="Add a policy").click()
     page.get_by_label("Policy 3", exact=True).select_option("ts")
     page.get_by_role("button", name="Remove policy 1").click()
     run(page)
-    assert "policies=aff-ots:step_size=0.1;ts&" in page.url
+    assert "policies=aff-ots:step_size=0.1;ts&" in page.evaluate("location.href")
     assert curves(page)[5][0] == "ts"
 
-    page.get_by_label("Run after each change").check()
-    page.wait_for_selector('#results[data-state="running"]')
-    page.get_by_label("scale it by the variance").check()
-    page.wait_for_url("**aff-ots:step_size=variance-scaled;ts**")
-    page.get_by_role("button", name="Stop").click()
-    wait_for_state(page, "stopped")
+
+def test_a_change_ends_the_run_and_starts_another_one(endless_runs: Endless, open_page: OpenPage) -> None:
+    with endless_runs() as (server, workers):
+        page = open_page(f"{server.url}/playground?{SHORT}").page
+        expect(page.locator("#status")).to_have_text("6 of 6 replications.")
+        [first] = workers.running
+        page.get_by_label("Run after each change").check()
+        wait_for_start(page, 2)
+        wait_for(lambda: first.returncode is not None)
+        page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
+        page.get_by_label("scale it by the variance").check()
+        wait_for_start(page, 3)
+        expect(page).to_have_url(re.compile("aff-ots:step_size=variance-scaled&"))
+        page.get_by_role("button", name="Stop").click()
+        wait_for_end(page, 3, "stopped")
 
 
 def test_the_curves_of_the_previous_run_stay_until_they_are_removed(open_playground: OpenPlayground) -> None:
@@ -298,7 +349,7 @@ def test_the_curves_of_the_previous_run_stay_until_they_are_removed(open_playgro
         return [curve for curve in curves(page) if curve[0].startswith("previous run: ")]
 
     page = open_playground(SHORT)
-    wait_for_state(page, "done")
+    wait_for_end(page)
     assert previous() == []
     assert page.locator("#previous").is_hidden()
     before = [[f"previous run: {name}", y] for name, y in curves(page)[2::3]]
@@ -333,7 +384,8 @@ def test_invalid_input_shows_its_message_beside_the_field(open_playground: OpenP
     assert "number in [0, 1], got 7" in page.inner_text("#policies-1-step_size-problem")
     assert "horizon-problem" in (page.get_attribute("#horizon", "aria-describedby") or "")
     assert page.evaluate("document.activeElement.id") == "horizon"
-    assert page.url.endswith("/playground")  # nothing was run
+    assert page.evaluate("location.href").endswith("/playground")
+    assert runs(page) == 0
     page.fill("#horizon", "100000")
     page.fill("#replications", "1000")
     page.fill("#policies-1-step_size", "0.01")
@@ -362,9 +414,9 @@ def test_the_tour_sets_up_and_runs_each_step(open_playground: OpenPlayground) ->
     page.get_by_role("button", name=STEPS[0].title).click()
     for index, step in enumerate(STEPS):
         page.wait_for_url(f"**{playground.read(step.link).query}")
+        wait_for_start(page, index + 1)
         if index == 0:
-            wait_for_state(page, "done")
-        expect(page.locator("#results")).to_have_attribute("data-state", "done" if index == 0 else "running")
+            wait_for_end(page)
         expect(page.locator("#traced-policy")).to_have_value(str(step.look))
         assert page.inner_text("#tour-step-title") == f"{index + 1}. {step.title}"
         assert page.locator("#tour-step-text").inner_text().split() == step.text.split()
@@ -375,7 +427,7 @@ def test_the_tour_sets_up_and_runs_each_step(open_playground: OpenPlayground) ->
 
 def test_the_page_is_accessible_and_fits_the_screen(open_playground: OpenPlayground) -> None:
     page = open_playground(SHORT)
-    wait_for_state(page, "done")
+    wait_for_end(page)
     page.select_option("#environment", "drawn")
     for summary in page.locator("#policies summary, .numbers summary").all():
         summary.click()
@@ -386,26 +438,16 @@ def test_the_page_is_accessible_and_fits_the_screen(open_playground: OpenPlaygro
     for (width, height), scheme in screens:
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme)
+        expect(page.locator("#theme-button")).to_have_attribute("aria-pressed", str(scheme == "dark").lower())
         assert serious(page) == []
         assert fits_width(page)
 
 
-# A worker process that sends its first two messages: the run has started, and it is compiling
-ENDLESS_COMPILATION = """
-import itertools, json, sys
-from dynabandit.playground import messages, read
-for message in itertools.islice(messages(read(sys.stdin.readline().strip())), 2):
-    print(json.dumps(message), flush=True)
-sys.stdin.read()
-"""
-
-
 def test_empty_charts_say_what_the_run_is_doing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_page: OpenPage
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endless_runs: Endless, open_page: OpenPage
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty cache"))
-    monkeypatch.setattr(playground_workers, "COMMAND", (sys.executable, "-P", "-c", ENDLESS_COMPILATION))
-    with running(open_store(f"sqlite:///{tmp_path}/store.db")) as server:
+    with endless_runs(most=2) as (server, _):  # the run has started, and it is compiling
         page = open_page(f"{server.url}/playground?{SHORT}").page
         note = page.locator("#regret .note")
         expect(note).to_contain_text("Compiling")
@@ -432,7 +474,6 @@ def test_a_run_needs_a_key_that_permits_reading(protected_site: ProtectedSite, o
             assert http.post(f"/playground/{path}", json=asked).status_code == 401
             assert http.post(f"/playground/{path}", json=asked, headers=headers).status_code == 403
     page = open_page(f"{server.url}/playground?{SHORT}").page
-    page.set_default_timeout(PATIENCE_MS)
     page.get_by_label("API key", exact=True).fill(keys["read"])
     page.get_by_role("button", name="Use this key").click()
     page.wait_for_selector("#charts:not([hidden])")
@@ -458,7 +499,7 @@ def test_pictures_of_the_playground(
     page = open_playground(DRAWN if step is None else "", size=size, scheme=scheme)
     if step is not None:
         page.get_by_role("button", name=STEPS[step].title).click()
-    wait_for_state(page, "done")
+    wait_for_end(page)
     page.mouse.move(0, 0)
     page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=PICTURES / f"{name}.png", animations="disabled")

@@ -23,7 +23,7 @@ from dynabandit.service.web import playground_workers
 from dynabandit.service.web.playground_page import RunStream
 from dynabandit.service.web.playground_workers import Process, WorkerPool
 from tools.harness import Running, process, run_apart, running, workers
-from tools.waiting import PATIENCE
+from tools.waiting import PATIENCE, wait_for
 
 SHORT = "v=1&policies=ucb&horizon=100&replications=2"
 LONG = "v=1&environment=case-3&arms=50&policies=ucb&horizon=20000&replications=300&seed=3"
@@ -38,14 +38,19 @@ else:
 """
 
 PLUGIN = """
+import threading
+
 import dynabandit
+from dynabandit.service.web import playground_workers
+
+playground_workers.RUN_SECONDS = 1e6  # in the process of the service
 
 
-class AlwaysFirst(dynabandit.PythonPolicy):
-    name = "always-first"
+class Hesitant(dynabandit.PythonPolicy):
+    name = "hesitant"
 
     def choose(self, arms, step):
-        return 0
+        threading.Event().wait()
 """
 
 
@@ -228,8 +233,11 @@ def test_a_run_ends_when_its_key_is_revoked(sqlite_url: str, monkeypatch: pytest
 
 
 @pytest.mark.usefixtures("quick_workers")
-def test_the_service_limits_runs_and_ends_each_with_its_client(site: Running) -> None:
-    with httpx.Client(base_url=site.url, timeout=PATIENCE) as http:
+def test_the_service_limits_runs_and_ends_each_with_its_client(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playground_workers, "MAX_RUNS", 2)
+    with running(open_store(sqlite_url)) as server, httpx.Client(base_url=server.url, timeout=PATIENCE) as http:
         with contextlib.ExitStack() as streams:
             asked = [http.stream("POST", "/playground/run", json={"link": LONG}) for _ in range(2)]
             lines = [streams.enter_context(stream).iter_lines() for stream in asked]  # closing one would end its run
@@ -237,8 +245,14 @@ def test_the_service_limits_runs_and_ends_each_with_its_client(site: Running) ->
             refused = http.post("/playground/run", json={"link": LONG})
             assert refused.status_code == 429
             assert "2 runs are in progress" in refused.json()["problem"]
-        while (answer := http.post("/playground/run", json={"link": SHORT})).status_code == 429:
-            pass  # the service has not noticed yet that the clients have left
+        answers: list[httpx.Response] = []
+
+        def is_accepted() -> bool:
+            answers.append(http.post("/playground/run", json={"link": SHORT}))
+            return answers[-1].status_code != 429
+
+        wait_for(is_accepted)  # when the service has noticed that the clients have left
+        answer = answers[-1]
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert json.loads(answer.text.split("\n\n")[-2].removeprefix("data: "))["kind"] == "end"
 
@@ -248,8 +262,8 @@ def test_stopping_the_service_ends_real_runs_also_of_plug_ins(
 ) -> None:
     (tmp_path / "own_policies.py").write_text(PLUGIN, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    link = LONG.replace("policies=ucb", "policies=always-first")
-    with process(sqlite_url, "--plugin", "own_policies:AlwaysFirst") as server:
+    link = LONG.replace("policies=ucb", "policies=hesitant")
+    with process(sqlite_url, "--plugin", "own_policies:Hesitant") as server:
         with httpx.stream("POST", f"{server.url}/playground/run", json={"link": link}, timeout=PATIENCE) as answer:
             lines: Iterator[str] = answer.iter_lines()
             assert '"start"' in next(lines)
@@ -263,7 +277,7 @@ def test_stopping_the_service_ends_real_runs_also_of_plug_ins(
 
 
 def test_invalid_requests_are_refused_with_a_reason(site: Running) -> None:
-    with httpx.Client(base_url=site.url) as http:
+    with httpx.Client(base_url=site.url, timeout=PATIENCE) as http:
         wrong = http.post("/playground/run", json={"link": "v=1&policies=ubc"})
         assert (wrong.status_code, "Did you mean 'ucb'" in wrong.json()["problem"]) == (422, True)
         assert http.post("/playground/check", json={"links": ""}).status_code == 422

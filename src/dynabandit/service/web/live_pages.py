@@ -26,7 +26,7 @@ from dynabandit.service.stores import Store
 from dynabandit.service.web.rendering import page, render
 
 POLL_SECONDS = 0.1
-KEEP_ALIVE_SECONDS = 2.0  # api.js takes the server for unreachable after a longer silence
+KEEP_ALIVE_SECONDS = 2.0  # a page takes the server for unreachable after SILENCE_SECONDS
 MAX_COMPARED_NAMES = 1_000
 MAX_SEARCH = 200  # characters, as in a name
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -11,6 +11,8 @@ import anyio
 from dynabandit.policies import used_plugins
 from dynabandit.service.thread_pool import ConcurrencyLimit
 
+MAX_RUNS = 2  # at the same time
+RUN_SECONDS = 90.0  # after which a run is ended
 CLOSING_SECONDS = 0.2  # between two checks whether the service is being stopped
 SPARE_SECONDS = 300.0  # after which an unused spare process is ended
 LONGEST_LINE = 1 << 24
@@ -27,12 +29,14 @@ class WorkerPool:
     seconds. `closing` is set when the service is being stopped.
     """
 
-    def __init__(self, limit: int = 2, time_limit: float = 90.0, closing: threading.Event | None = None) -> None:
-        self.limit = limit
-        self.time_limit = time_limit
+    def __init__(
+        self, limit: int | None = None, time_limit: float | None = None, closing: threading.Event | None = None
+    ) -> None:
+        self.limit = MAX_RUNS if limit is None else limit
+        self.time_limit = RUN_SECONDS if time_limit is None else time_limit
         self.closing = threading.Event() if closing is None else closing
         self.running: set[Process] = set()
-        self._runs = ConcurrencyLimit(limit)
+        self._runs = ConcurrencyLimit(self.limit)
         self._spare: Process | None = None
         self._starting: asyncio.Task[None] | None = None
         self._expiry: asyncio.TimerHandle | None = None

@@ -18,6 +18,8 @@ from dynabandit.service.web.static_files import PLOTLY, SECURITY_HEADERS, static
 
 PageHandler = Callable[[Service, Request], Awaitable[Response]]
 
+SILENCE_SECONDS = 8.0  # after which a page takes a stream for broken; live_pages.py sends something every 2 seconds
+
 # Plotly adds inline styles for its maps, which the Content-Security-Policy forbids, unless an element with a certain id
 # exists. No page has a map, so base.html contains empty elements with these ids. Plotly's other styles go into the
 # stylesheet with the id plotly.js-style-global, which is ours.
@@ -41,7 +43,8 @@ def _environment() -> jinja2.Environment:
 
 def render(service: Service, template: str, status: int = 200, **values: Any) -> Response:
     """Return a page. A page contains nothing that needs a key; its scripts fetch the data with the key."""
-    text = _environment().get_template(template).render(needs_keys=service.needs_keys, **values)
+    values |= {"needs_keys": service.needs_keys, "silence_seconds": SILENCE_SECONDS}
+    text = _environment().get_template(template).render(**values)
     headers = {**SECURITY_HEADERS, "Cache-Control": "no-cache"}
     return Response(text, status, headers, media_type="text/html; charset=utf-8")
 

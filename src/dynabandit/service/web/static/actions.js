@@ -86,6 +86,13 @@ function latestContext({ events, features }) {
   return features.length === 0 ? undefined : events.find(({ kind }) => kind === "decision")?.context ?? {};
 }
 
+/** Enable the buttons whose forms depend on the data of the page, once there are some, and on the list of policies. */
+export function enableActions(data) {
+  if (data === null) return;
+  for (const id of ["add-button", "code-button", "arms-csv"]) byId(id).disabled = false;
+  byId("policy-button").disabled = !("isReady" in byId("policy-button").dataset);
+}
+
 async function setUpPolicyChange(name, currentData) {
   const { policies, recommended, with_features: more } = await call("GET", "/pages/policies");
   let fields = new PolicyFields(byId("policy-fields"), "policy", policies, recommended);
@@ -95,7 +102,8 @@ async function setUpPolicyChange(name, currentData) {
     byId("preview").replaceChildren();
     open(byId("policy-dialog"));
   };
-  byId("policy-button").disabled = false;
+  byId("policy-button").dataset.isReady = "";
+  enableActions(currentData());
   byId("preview-button").onclick = async () => {
     clearProblems(byId("policy-form"));
     byId("preview").replaceChildren(h("p", { class: "soft" }, "Replaying the rewards…"));

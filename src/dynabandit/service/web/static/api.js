@@ -2,7 +2,7 @@
 import { save } from "./dom.js";
 
 const KEY = "dynabandit-key";
-const SILENCE_MS = 8000; // after which a stream is taken for broken: the server sends something every 2 s
+const SILENCE_MS = 1000 * Number(document.documentElement.dataset.silence); // after which a stream is taken for broken
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 5000;
 

@@ -188,15 +188,22 @@ const charts = [
 let timer = 0;
 let drawnAt = -DRAW_MS;
 
+/** Draw all charts; `data-drawn` of the page is then the number of the latest event that they show. */
+async function draw() {
+  data = periodOf(received);
+  const { sequence } = data;
+  const drawn = data.holdout ? [...charts, (lift ??= new Chart(byId("lift"), liftChart))] : charts;
+  await Promise.all(drawn.map((chart) => chart.draw().then(() => zoomByDragging(chart.canvas, () => byTime))));
+  byId("bandit").dataset.drawn = sequence;
+}
+
 /** Draw all charts soon: at most once per DRAW_MS, and not while the page is hidden. */
 function drawSoon() {
   if (timer || received === null || document.hidden) return;
   timer = setTimeout(() => {
     timer = 0;
     drawnAt = performance.now();
-    data = periodOf(received);
-    const drawn = data.holdout ? [...charts, (lift ??= new Chart(byId("lift"), liftChart))] : charts;
-    for (const chart of drawn) chart.draw().then(() => zoomByDragging(chart.canvas, () => byTime));
+    draw();
   }, Math.max(0, drawnAt + DRAW_MS - performance.now()));
 }
 

@@ -1,5 +1,5 @@
 // The page of one bandit: summary, tables and the stream of live data; the charts are in bandit-charts.js
-import { askLimits, askRetire, setUpActions } from "./actions.js";
+import { askLimits, askRetire, enableActions, setUpActions } from "./actions.js";
 import { call, follow, url } from "./api.js";
 import { showCharts, timeOfStep } from "./bandit-charts.js";
 import { OTHERS } from "./charts.js";
@@ -204,7 +204,7 @@ function show(newData) {
   }
   if (data === null) followDeciders(name);
   data = newData;
-  for (const id of ["code-button", "arms-csv"]) byId(id).disabled = false; // they need the data
+  enableActions(data);
   showTiles();
   showSummary();
   showLegend();

@@ -123,30 +123,31 @@ export class Chart {
     this.details.addEventListener("toggle", () => this.fillTable());
     element.replaceChildren(h("div", { class: "plot" }, this.canvas, this.notice), this.details);
     document.documentElement.addEventListener("theme", () => this.draw());
-    this.drawing = false;
-    this.drawAgain = false;
+    this.drawing = null; // a promise during a drawing
+    this.isOutdated = false;
   }
 
-  /** Draw the chart; a call during a drawing is done afterwards. */
-  async draw() {
-    if (this.drawing) {
-      this.drawAgain = true;
-      return;
-    }
-    this.drawing = true;
+  /** Draw the chart; a call during a drawing is done afterwards. It ends when the chart shows what it was called for. */
+  draw() {
+    this.isOutdated = true;
+    this.drawing ??= this.drawWhileOutdated();
+    return this.drawing;
+  }
+
+  async drawWhileOutdated() {
     try {
       const { react } = await plotly();
-      do {
-        this.drawAgain = false;
+      while (this.isOutdated) {
+        this.isOutdated = false;
         this.content = this.make();
         this.note.textContent = this.content.note ?? "";
         this.notice.hidden = !this.content.note;
         await react(this.canvas, this.content.data, this.content.layout, PLOTLY_OPTIONS);
         this.canvas.dataset.drawn = String(Number(this.canvas.dataset.drawn ?? 0) + 1);
         this.fillTable();
-      } while (this.drawAgain);
+      }
     } finally {
-      this.drawing = false;
+      this.drawing = null;
     }
   }
 

@@ -56,16 +56,20 @@ export function clock(seconds) {
   return date.toDateString() === new Date().toDateString() ? time : `${date.toLocaleDateString("en-CA")} ${time}`;
 }
 
-/** Copy a text to the clipboard; the button briefly says "Copied", or `failure` where that is not permitted. */
+/**
+ * Copy a text to the clipboard; the button briefly says "Copied", or `failure` where that is not permitted. It counts in
+ * `data-copied` how often the text was copied.
+ */
 export async function copy(text, button, failure = "Select and copy it") {
-  const before = button.textContent;
+  button.dataset.text ??= button.textContent; // not "Copied" after a second click
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
+    button.dataset.copied = Number(button.dataset.copied ?? 0) + 1;
   } catch {
     button.textContent = failure;
   }
-  setTimeout(() => { button.textContent = before; }, 2000);
+  setTimeout(() => { button.textContent = button.dataset.text; }, 2000);
 }
 
 /** Offer a file as a download. */

@@ -18,10 +18,10 @@ export class RunCharts {
     };
     byId("traced-policy").addEventListener("change", () => this.draw());
     byId("last-step").addEventListener("input", () => {
-      this.setPlaying(false);
+      this.setPlaying(null);
       this.showUpTo(Number(byId("last-step").value));
     });
-    byId("play").addEventListener("click", () => (this.playing ? this.setPlaying(false) : this.play()));
+    byId("play").addEventListener("click", () => (this.playing ? this.setPlaying(null) : this.play()));
     byId("clear-previous").addEventListener("click", () => {
       this.run.previous = null;
       this.showPrevious();
@@ -38,7 +38,7 @@ export class RunCharts {
     const previous = latest?.environment === environment ? latest : null;
     this.run = { policies, arms, horizon, environment, previous, path: null, traces: [], regret: null, last: 0 };
     if (previous) previous.previous = null;
-    this.setPlaying(false);
+    this.setPlaying(null);
     this.showPrevious();
     byId("traced-policy").replaceChildren(...policies.map((label, i) => h("option", { value: i }, label)));
     byId("traced-policy").value = String(Math.min(wanted ?? Infinity, policies.length - 1));
@@ -103,14 +103,15 @@ export class RunCharts {
     const last = run.path.times.length - 1;
     const first = run.last < last ? run.last : 0;
     const start = performance.now();
-    this.setPlaying(true);
+    const mine = {}; // a second click on Play would else leave the first loop running, too
+    this.setPlaying(mine);
     this.showUpTo(first);
     while (run.last < last) {
       await new Promise((resolve) => setTimeout(resolve, FRAME_MS));
-      if (!this.playing || this.run !== run) return;
+      if (this.playing !== mine) return;
       this.showUpTo(Math.min(first + Math.ceil(((performance.now() - start) / PLAY_MS) * last), last));
     }
-    this.setPlaying(false);
+    this.setPlaying(null);
   }
 
   /** Show the charts up to the recorded time with this index. */
@@ -123,8 +124,8 @@ export class RunCharts {
     this.draw();
   }
 
-  draw() {
-    if (this.run) for (const chart of Object.values(this.charts)) chart.draw();
+  async draw() {
+    if (this.run) await Promise.all(Object.values(this.charts).map((chart) => chart.draw()));
   }
 
   chartLayout(y, more = {}) {

@@ -15,6 +15,7 @@ const runIfAutomatic = () => byId("auto-run").checked && run();
 const form = new Form(catalogue, new Drawing(byId("drawing"), catalogue), runIfAutomatic);
 
 let running = null; // the AbortController of the run in progress
+let runs = 0; // that were started; `data-runs` of the results beside `data-state`, which is that of the latest run
 let formats = null; // the last run as link, TOML and Python
 let stageStart = 0; // when the current status began, as performance.now()
 let tracedPolicy = null; // the index of the policy to show, or null for the last one
@@ -46,6 +47,7 @@ async function run({ scroll = false } = {}) {
       return;
     }
     keepFormats(checked);
+    results.dataset.runs = String(++runs);
     setStatus("running", "Starting\u00a0…");
     if (scroll && results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView({ block: "start" });
     byId("progress").removeAttribute("value");
@@ -82,6 +84,7 @@ async function showRun(link, signal) {
     last = message;
     handlers[message.kind]?.(message);
   }, signal);
+  await charts.draw();
   if (signal.aborted) return;
   if (last?.kind === "end") setStatus("done", `Finished: ${progressText()}`);
   else setStatus("failed", last?.kind === "failed" ? `Not finished: ${last.text}.` : "Not finished: the connection was lost.");
