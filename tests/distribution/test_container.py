@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -99,29 +100,39 @@ class Image:
         )
 
 
+def healthy(image: Image, port: int) -> list[str]:
+    """Return the command that checks a service, for one that listens on this port and may be slow."""
+    [command] = [part for part in image.commands["HEALTHCHECK"] if ":8000/" in part]
+    assert "timeout=2)" in command
+    changed = command.replace(":8000/", f":{port}/").replace("timeout=2)", f"timeout={PATIENCE})")
+    return [changed if part == command else part for part in image.commands["HEALTHCHECK"]]
+
+
 def test_the_image_serves_decisions(tmp_path: Path) -> None:
     image = Image(tmp_path)
     image.build()
     assert int(image.user.partition(":")[0]) > 0, "it does not run as root"
     created = image.start("keys", "create", "--role", "admin")
     key = created.communicate(timeout=PATIENCE)[0].strip()
-    serving = image.start(*image.commands["CMD"], "--port", "0")
+    serving = image.start(*image.commands["CMD"], "--port", "0", "--patience", str(PATIENCE))
     try:
         assert serving.stdout is not None
-        port = serving.stdout.readline().rpartition(":")[2].strip()
+        port = int(serving.stdout.readline().rpartition(":")[2])
         request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/bandits/b", method="PUT")
         request.add_header("Authorization", f"Bearer {key}")
         request.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(request, b'{"arms": ["a", "b"]}') as answer:
             assert answer.status == 201
-        healthy = [part.replace(":8000/", f":{port}/") for part in image.commands["HEALTHCHECK"]]
-        subprocess.run(healthy, env=image.environment, check=True)
+        subprocess.run(healthy(image, port), env=image.environment, check=True)
     finally:
         serving.terminate()
         serving.communicate(timeout=PATIENCE)
     assert serving.returncode == -15
     assert (tmp_path / "var/lib/dynabandit/dynabandit.db").exists()
-    assert subprocess.run(healthy, env=image.environment, capture_output=True, check=False).returncode != 0
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # nothing else listens on the port
+        command = healthy(image, silent.getsockname()[1])
+        assert subprocess.run(command, env=image.environment, capture_output=True, check=False).returncode != 0
 
 
 def test_the_image_has_an_interpreter_and_files_of_the_project() -> None:

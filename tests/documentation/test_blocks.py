@@ -1,6 +1,5 @@
 """Every block of code in the documentation runs: as a doctest, here, or in the test that is named here."""
 
-import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from documentation.blocks import ADDRESS, DOCS, blocks, check, commands
 from dynabandit.service.stores import open_store
-from tools.harness import running
+from tools.harness import running, wait_longer
 
 TESTED_HERE = (
     "../README.md", "index.md", "install.md", "which-policy.md", "guides/researcher.md", "guides/engineer.md",
@@ -40,11 +39,10 @@ NOT_RUN = ("pip install ", "dynabandit serve", "make ")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A service whose store is in the current folder, shared by all pages."""
     folder = tmp_path_factory.mktemp("pages")
-    before = Path.cwd()
-    os.chdir(folder)
-    with running(open_store(f"sqlite:///{folder}/dynabandit.db")) as server:
+    with pytest.MonkeyPatch.context() as patch, running(open_store(f"sqlite:///{folder}/dynabandit.db")) as server:
+        patch.chdir(folder)
+        wait_longer(patch)
         yield server.url
-    os.chdir(before)
 
 
 @pytest.mark.parametrize("name", TESTED_HERE)

@@ -16,7 +16,7 @@ from dynabandit.policies import POLICIES
 from dynabandit.service.stores import open_store
 from tools.command_line import invoke
 from tools.cudasim import cudasim
-from tools.harness import running
+from tools.harness import running, talking
 from tools.laws import INTERPRETED
 
 ROOT = Path(__file__).parents[2]
@@ -111,7 +111,7 @@ def test_it_runs_on_the_gpu(folder: Path) -> None:
 @pytest.mark.usefixtures("registry")
 def test_once_registered_it_is_in_the_service(template: ModuleType, tmp_path: Path) -> None:
     db.policies.register(template.EwmaUCB)
-    with running(open_store(f"sqlite:///{tmp_path}/own.db")) as server, db.Client(server.url) as client:
+    with running(open_store(f"sqlite:///{tmp_path}/own.db")) as server, talking(server.url) as (client, _):
         client.create("mine", arms=["a", "b"], policy="ewma-ucb", parameters={"rate": 0.1})
         decision = client.decide("mine")
         client.reward(decision.decision, 1)

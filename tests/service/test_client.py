@@ -18,6 +18,7 @@ import dynabandit as db
 from dynabandit.client import ServiceError
 from dynabandit.service.stores import open_store
 from tools.harness import ARMS, Running, run_apart, running, talking
+from tools.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_a_lost_answer_to_a_deletion_is_asked_for_again(server: Running, erase: 
             deletions.append(request)
             relay.losses = 3 - len(deletions)
 
-    with talking(server.url) as (direct, http), db.Client(relay.url) as client:
+    with talking(server.url) as (direct, http), db.Client(relay.url, timeout=PATIENCE) as client:
         client._http.event_hooks["request"].append(lose)
         there = direct.create("b", ARMS)
         gone = client.delete("b", erase=erase)
@@ -113,7 +114,7 @@ def test_a_bandit_whose_log_is_damaged_can_be_erased(beyond_reading: Running) ->
 @pytest.mark.promise(1)
 def test_lost_answers_are_asked_for_again_and_nothing_happens_twice(server: Running) -> None:
     relay = LosingRelay(server.url, losses=3)
-    with talking(server.url) as (direct, _), db.Client(relay.url, tries=6) as client:
+    with talking(server.url) as (direct, _), db.Client(relay.url, timeout=PATIENCE, tries=6) as client:
         direct.create("b", ARMS)
         decision = client.decide("b")
         assert relay.losses == 0
@@ -144,7 +145,7 @@ def test_a_service_that_is_not_there_is_an_error_after_the_last_try() -> None:
 
 def test_coroutines_do_the_same(server: Running) -> None:
     async def talk() -> None:
-        async with db.AsyncClient(server.url) as client:
+        async with db.AsyncClient(server.url, timeout=PATIENCE) as client:
             await client.create("b", ARMS, seed=1)
             decision = await client.decide("b", key="k")
             assert (await client.decide_many("b", 1, key="k"))[0] == decision
@@ -206,7 +207,7 @@ def test_the_client_says_why_no_answer_came(elsewhere: str, monkeypatch: pytest.
         client.state("b")
     assert str(caught.value).startswith("no answer to GET /v1/bandits/b from http://127.0.0.1:9 in 1 tries: ")
     assert isinstance(caught.value.__cause__, httpx.ConnectError)
-    with db.Client(elsewhere, tries=1) as client:
+    with db.Client(elsewhere, timeout=PATIENCE, tries=1) as client:
         with pytest.raises(ServiceError, match="200: the answer to GET /v1/bandits/b is not dynabandit's: "):
             client.state("b")
         monkeypatch.setattr(Elsewhere, "status", 503)

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+import psutil  # type: ignore[import-untyped]
 import pytest
 from typer.testing import CliRunner
 
@@ -22,6 +23,7 @@ from service.stores.test_store_faults import LockedSqlite
 from tools.harness import (
     ARMS,
     Running,
+    ServerProcess,
     assert_replay_agrees,
     captured_log,
     failed_command,
@@ -83,16 +85,17 @@ def test_calls_in_progress_are_answered_before_the_signal_ends_the_process(
     sqlite_url: str, stop: signal.Signals
 ) -> None:
     with sigint_not_ignored(), process(sqlite_url) as server, ThreadPoolExecutor(3) as pool:
-        with Client(server.url) as client:
+        with talking(server.url) as (client, _):
             client.create("b", ARMS)
         other = LockedSqlite(sqlite_url)
         other.take()
-        calls = [pool.submit(Client(server.url, tries=1).decide, "b") for _ in range(3)]
-        wait_for(lambda: "dynabandit_waiting 3.0" in httpx.get(f"{server.url}/metrics", verify=False).text)
+        calls = [pool.submit(Client(server.url, timeout=PATIENCE, tries=1).decide, "b") for _ in range(3)]
+        with talking(server.url) as (_, http):
+            wait_for(lambda: "dynabandit_waiting 3.0" in http.get("/metrics").text)
         server.process.send_signal(stop)
-        wait_for(lambda: not is_listening(server.url))
+        wait_for(lambda: not is_listening(server))
         other.give()
-        assert sorted(call.result(60).step for call in calls) == [1, 2, 3]
+        assert sorted(call.result(PATIENCE).step for call in calls) == [1, 2, 3]
         server.process.communicate(timeout=PATIENCE)
         assert server.process.returncode in (-stop, 128 + stop)
 
@@ -110,10 +113,10 @@ def sigint_not_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def is_listening(url: str) -> bool:
-    where = urlsplit(url)
-    with socket.socket() as wire:
-        return wire.connect_ex((where.hostname, where.port)) == 0
+def is_listening(server: ServerProcess) -> bool:
+    """Whether this process listens; after its end another one may listen on the same port."""
+    connections = psutil.Process(server.process.pid).net_connections("tcp")
+    return any(one.status == psutil.CONN_LISTEN for one in connections)
 
 
 @pytest.mark.promise(93, 121, 141)

@@ -20,7 +20,7 @@ from dynabandit.service.keys import ROLES
 from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
-from tools.harness import running, talking
+from tools.harness import running, talking, wait_longer
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
 
@@ -87,6 +87,7 @@ def test_every_promise_has_a_test_and_every_such_test_names_a_promise() -> None:
 def test_the_examples_run(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    wait_longer(monkeypatch)
     monkeypatch.chdir(tmp_path)  # for the files of a local decider
     monkeypatch.setattr("dynabandit.service.domain.local_bandit.MAX_BLOCK", 1)  # blocks take long to compile
     with running(open_store(sqlite_url)) as server:

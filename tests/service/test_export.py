@@ -76,7 +76,7 @@ def test_a_connection_is_closed_after_the_statement_that_runs_on_it_whoever_hang
         stream = service.stream(pieces, lambda: True)
         assert await anext(stream) == b"first"
         listening = asyncio.ensure_future(anext(stream))
-        await asyncio.to_thread(held.begun.wait, 60)
+        assert await asyncio.to_thread(held.begun.wait, PATIENCE)
         listening.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await listening
@@ -112,10 +112,11 @@ def test_long_exports_delay_neither_other_exports_nor_the_shutdown(sqlite_url: s
         client.decide_many("long", 1000)  # of which all but the first hundred are drawn again
         client.create("short", MANY_ARMS[:2], seed=1)
         client.decide_many("short", 10)
-        for wire in [ask(server.url, "/v1/bandits/long/export?draws=4000", stack) for _ in range(2)]:
+        path = "/v1/bandits/long/export?draws=100000"  # each takes longer than any test
+        for wire in [ask(server.url, path, stack) for _ in range(2)]:
             wire.close()
-        ask(server.url, "/v1/bandits/long/export?draws=4000", stack)
-        ask(server.url, "/v1/bandits/long/export?draws=4000", stack)
+        ask(server.url, path, stack)
+        ask(server.url, path, stack)
         assert len(http.get("/v1/bandits/short/export?draws=10").text.splitlines()) == 10
         server.stop()
 
@@ -261,10 +262,11 @@ def test_a_head_request_starts_no_replay(server: Running, monkeypatch: pytest.Mo
 
 
 def test_long_exports_do_not_delay_readers(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = threading.Event()
+    held, begun = threading.Event(), threading.Semaphore(0)
 
     def endless(*_: Any) -> Iterator[bytes]:
         yield b"a line\n"
+        begun.release()
         assert held.wait(PATIENCE)
 
     monkeypatch.setattr("dynabandit.service.export.decision_lines", endless)
@@ -274,6 +276,9 @@ def test_long_exports_do_not_delay_readers(server: Running, monkeypatch: pytest.
             where = urlsplit(server.url)
             wire = stack.enter_context(socket.create_connection((where.hostname, where.port)))
             wire.sendall(b"GET /v1/bandits/b/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert http.get("/v1/bandits").status_code == 200
-        assert http.get("/v1/bandits/b/events").status_code == 200
-        held.set()
+        try:
+            assert all(begun.acquire(timeout=PATIENCE) for _ in range(2)), "as many as there are threads"
+            assert http.get("/v1/bandits").status_code == 200
+            assert http.get("/v1/bandits/b/events").status_code == 200
+        finally:
+            held.set()

@@ -159,7 +159,7 @@ def test_a_key_is_revoked_even_while_all_readers_are_busy(sqlite_url: str) -> No
             wait_for(lambda: http.get("/metrics").status_code == 401)
         finally:
             held.set()
-        assert all(one.result(60) for one in waiting)
+        assert all(one.result(PATIENCE) for one in waiting)
 
 
 @pytest.mark.promise(21, 90)

@@ -112,7 +112,7 @@ class Machine:
         program, *arguments = shlex.split(self.here(command))
         assert program.endswith("dynabandit")
         service = subprocess.Popen(
-            ["dynabandit", *arguments, "--port", "0"], cwd=self.store, env=self.environment, stdout=subprocess.PIPE,
+            ["dynabandit", *arguments, "--port", "0", "--patience", str(PATIENCE)], cwd=self.store, env=self.environment, stdout=subprocess.PIPE,
             text=True,
         )  # fmt: skip
         self.services[kind] = service
@@ -123,7 +123,7 @@ class Machine:
             client.reward(client.decide("banner").decision, 1)
 
     def client(self, kind: str) -> Client:
-        return Client(self.urls[kind], self.keys[kind])
+        return Client(self.urls[kind], self.keys[kind], timeout=PATIENCE)
 
     def stop(self, kind: str) -> None:
         service = self.services.pop(kind)

@@ -55,7 +55,9 @@ class Receiver:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.webhook = Webhook(f"http://127.0.0.1:{self.server.server_port}/alerts", SECRET, first_retry=0.001)
+        self.webhook = Webhook(
+            f"http://127.0.0.1:{self.server.server_port}/alerts", SECRET, first_retry=0.001, timeout=PATIENCE
+        )
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
 

@@ -20,10 +20,11 @@ from urllib.parse import quote
 import httpx
 import numpy as np
 import psutil  # type: ignore[import-untyped]
+import pytest
 import structlog
 from typer.testing import CliRunner
 
-from dynabandit.client import Client, ServiceError
+from dynabandit.client import AsyncClient, Client, ServiceError
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.command_line import app
@@ -40,6 +41,8 @@ from dynabandit.service.stores import SqliteStore, Store, open_store
 from dynabandit.service.verify import verify
 from tools.patient_service import LONG_LIMITS
 from tools.waiting import PATIENCE, wait_for
+
+Result = TypeVar("Result")
 
 
 class ServerProcess:
@@ -144,6 +147,17 @@ class Running:
         """Answer calls with 503 when they have waited for so long."""
         self.service.writer.requests._patience = seconds
 
+    def run_in_writer(self, function: Callable[[UnitOfWork], Result]) -> Result:
+        """Run a function in the writer's thread and return its result."""
+        loop, writer = self.service.writer.requests.loop, self.service.writer
+        assert loop is not None
+
+        async def submit() -> Any:
+            return await writer.submit(function, alone=True)
+
+        result: Result = asyncio.run_coroutine_threadsafe(submit(), loop).result(PATIENCE)
+        return result
+
     def finish_maintenance(self) -> None:
         """Return when maintenance that began after this call has ended, with a page of settling."""
         writer = self.service.writer
@@ -195,9 +209,6 @@ class HeldStore(SqliteStore):
         self.open.clear()
 
 
-Result = TypeVar("Result")
-
-
 def run_apart(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine in a thread of its own: the browser of other tests keeps a loop running in this one."""
     with ThreadPoolExecutor(1) as thread:
@@ -221,6 +232,12 @@ def assert_replay_agrees(url: str) -> None:
         results = verify(store)
     assert results, "there must be something to verify"
     assert [one.problem for one in results if one.problem is not None] == []
+
+
+def wait_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients wait for a busy machine although an example of the documentation names no time limit."""
+    for kind in (Client, AsyncClient):
+        monkeypatch.setattr(kind.__init__, "__defaults__", (None, PATIENCE, 6))
 
 
 ARMS = ["red", "green", "blue"]

@@ -7,7 +7,7 @@ import pytest
 
 from dynabandit.client import Client, ServiceError
 from dynabandit.service.stores import open_store
-from tools.harness import ARMS, Running, assert_replay_agrees, running, status_of
+from tools.harness import ARMS, Running, assert_replay_agrees, running, status_of, talking
 
 RULES = {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}
 
@@ -47,8 +47,8 @@ def test_replicas_raise_one_alert_and_have_the_same_lift(postgres_url: str) -> N
     with (
         running(open_store(postgres_url)) as one,
         running(open_store(postgres_url)) as two,
-        Client(one.url) as first,
-        Client(two.url) as second,
+        talking(one.url) as (first, _),
+        talking(two.url) as (second, _),
     ):
         first.create("b", ARMS, "ucb", guardrails=RULES, holdout={"share": 0.5, "control": "red"}, seed=1)
         for n in range(40):
@@ -94,7 +94,7 @@ def test_guardrails_are_changed_by_a_call(client: Client, server: Running) -> No
     ],
 )
 def test_invalid_metrics_over_http(sqlite_server: Running, body: object, problem: str) -> None:
-    with httpx.Client(base_url=sqlite_server.url) as http, Client(sqlite_server.url) as client:
+    with talking(sqlite_server.url) as (client, http):
         client.create("b", ARMS, "ucb", guardrails=RULES, seed=1)
         made = client.decide("b")
         before = client.state("b")
@@ -121,7 +121,7 @@ def test_invalid_metrics_over_http(sqlite_server: Running, body: object, problem
     ],
 )
 def test_invalid_settings_over_http(sqlite_server: Running, field: str, value: object, problem: str) -> None:
-    with httpx.Client(base_url=sqlite_server.url) as http:
+    with talking(sqlite_server.url) as (_, http):
         body = json.dumps({"arms": ARMS, "policy": "ucb", field: value})
         answer = http.put("/v1/bandits/b", content=body, headers={"Content-Type": "application/json"})
         assert 400 <= answer.status_code < 500

@@ -63,13 +63,13 @@ def test_every_answer_is_as_the_document_says(case: Any, described: Running) -> 
 
 @pytest.mark.promise(3)
 def test_the_document_lists_every_call(described: Running) -> None:
-    document = httpx.get(f"{described.url}/openapi.json", verify=False).json()
+    document = httpx.get(f"{described.url}/openapi.json", timeout=PATIENCE, verify=False).json()
     listed = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
     assert listed == {endpoint.id for endpoint in ENDPOINTS}
 
 
 def test_the_document_has_the_limits_of_the_types(described: Running) -> None:
-    document = httpx.get(f"{described.url}/openapi.json", verify=False).json()
+    document = httpx.get(f"{described.url}/openapi.json", timeout=PATIENCE, verify=False).json()
     reward = document["components"]["schemas"]["Reward"]["properties"]["reward"]
     assert (reward["minimum"], reward["maximum"]) == (-LARGEST_REWARD, LARGEST_REWARD)
     arms = document["components"]["schemas"]["Create"]["properties"]["arms"]

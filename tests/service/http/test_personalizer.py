@@ -25,7 +25,7 @@ from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
 from tools.harness import ManualClock, Running, assert_replay_agrees, captured_log, running, talking
-from tools.waiting import wait_for
+from tools.waiting import PATIENCE, wait_for
 
 FOOD = {
     "pasta": [{"taste": "salty", "spice": 0.2}, {"nutrition": {"calories": 400}}],
@@ -47,6 +47,7 @@ def loop(server: Running) -> Iterator[PersonalizerClient]:
 def personalizer(url: str, key: str = "none") -> Iterator[PersonalizerClient]:
     client = PersonalizerClient(url, CognitiveServicesCredentials(key))
     client.config.retry_policy.retries = 0
+    client.config.connection.timeout = PATIENCE
     yield client
     client._client.close()
 
