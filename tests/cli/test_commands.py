@@ -1,5 +1,7 @@
 """The commands that run experiments, as a user meets them."""
 
+import contextlib
+import functools
 import os
 import pty
 import re
@@ -17,6 +19,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 import typer
+from rich.progress import Progress
 from typer.testing import CliRunner
 
 import dynabandit as db
@@ -27,7 +30,8 @@ from dynabandit.experiments import ProgressReporter, SpecError, dask_executor, e
 from dynabandit.paper.specs import FIGURES
 from dynabandit.policies import POLICIES
 from tools.command_line import COMMAND, call_main, invoke, without
-from tools.waiting import PATIENCE
+from tools.held_command import WORKER
+from tools.waiting import PATIENCE, wait_for
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARQUET = ("replications.parquet", "runs.parquet", "paths.parquet", "correct.parquet")
@@ -40,7 +44,6 @@ policies = ["ucb", { name = "ts", grid.prior = [[1, 1], [1, 3]] }]
 horizon = 50
 replications = 2
 """
-# Ten tasks, each long enough to be killed in
 LONG = """
 [[experiments]]
 id = "long"
@@ -67,15 +70,16 @@ def stored(out: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in (out / "store").glob("*.result")}
 
 
-def start(*arguments: object, **options: Any) -> "subprocess.Popen[str]":
-    """Start a command in a process that a test can stop."""
+def start(*arguments: object, **environment: str) -> "subprocess.Popen[str]":
+    """Start a command in a process that a test can stop, and that does not end before."""
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
+        [sys.executable, "-m", "tools.held_command", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=accept_ctrl_c,
-        **options,
+        env={**os.environ, "PYTHONPATH": path, **environment},
     )
 
 
@@ -86,12 +90,12 @@ def accept_ctrl_c() -> None:
 
 def wait_until(process: "subprocess.Popen[str]", event: Callable[[], object]) -> None:
     """Wait for something that can be seen from outside, while the process runs."""
-    while not event():
-        try:
-            process.wait(timeout=0.005)
-        except subprocess.TimeoutExpired:
-            continue
-        pytest.fail(f"the process ended early with {process.returncode}: {process.communicate()}")
+
+    def has_happened() -> object:
+        assert process.poll() is None, process.communicate()
+        return event()
+
+    wait_for(has_happened)
 
 
 def test_the_paper_runs_some_figures_with_other_numbers_of_replications_and_steps(tmp_path: Path) -> None:
@@ -216,8 +220,9 @@ def test_a_terminal_shows_what_is_running(tmp_path: Path, monkeypatch: pytest.Mo
     reader.start()
     with open(os.devnull, "w", encoding="utf-8") as nothing, open(theirs, "w", encoding="utf-8") as terminal:
         monkeypatch.setattr(sys, "stderr", terminal)
-        longer = ["--horizon", "500000", "--replications", "50"]  # than it takes until the bar is drawn again
-        assert call_main(monkeypatch, [*COMPARE, *longer, "--out", str(tmp_path)], nothing) == 0
+        update = functools.partialmethod(Progress.update, refresh=True)  # at once, and not ten times per second
+        monkeypatch.setattr(Progress, "update", update)
+        assert call_main(monkeypatch, [*COMPARE, "--replications", "50", "--out", str(tmp_path)], nothing) == 0
         monkeypatch.undo()
     reader.join()
     os.close(ours)
@@ -290,12 +295,13 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_continue(tmp_path: Path) -> None:
 def test_ctrl_c_during_compilation_leaves_no_process_behind(tmp_path: Path) -> None:
     process = start(
         "compare", "--env", "fixed:means=[0.2,0.8]", "uniform", "--jobs", "2", "--out", tmp_path / "out",
-        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cold")},
+        NUMBA_CACHE_DIR=str(tmp_path / "cold"),
     )  # fmt: skip
     workers: list[psutil.Process] = []
 
     def has_workers() -> bool:
-        workers.extend(psutil.Process(process.pid).children())
+        with contextlib.suppress(psutil.NoSuchProcess):  # other children, which end soon
+            workers.extend(one for one in psutil.Process(process.pid).children() if WORKER in one.cmdline())
         return bool(workers)
 
     wait_until(process, has_workers)
