@@ -1,6 +1,7 @@
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import httpx
 import pytest
@@ -9,6 +10,14 @@ from dynabandit.client import Client
 from dynabandit.service.stores import open_store
 from tools.harness import ManualClock, Running, talking
 from tools.postgres_server import drop_database, make_database, patient, postgres
+from tools.waiting import PATIENCE
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_sqlite() -> Iterator[None]:
+    """Let a connection to SQLite wait for another one as long as a busy machine needs."""
+    with mock.patch("dynabandit.service.stores.sqlite.BUSY_SECONDS", PATIENCE):
+        yield
 
 
 @pytest.fixture(scope="session")

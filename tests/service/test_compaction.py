@@ -26,7 +26,7 @@ from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.service.stores import Store, open_store
 from dynabandit.service.verify import verify
 from service.stores.test_schema import STORE_OF_0_1_0
-from tools.harness import ARMS, ManualClock, failed_command, running, status_of, talking
+from tools.harness import ARMS, ManualClock, Running, failed_command, running, status_of, talking
 from tools.waiting import PATIENCE, wait_for
 
 AT_ONCE: dict[str, Any] = {}
@@ -38,8 +38,8 @@ OLD, NEW = 1000.0, 2000.0  # wall-clock times
 class Shop:
     """A running service whose wall clock is set by the test, and a bandit "b"."""
 
-    def __init__(self, url: str, client: Client, clock: ManualClock) -> None:
-        self.url, self.client, self.clock = url, client, clock
+    def __init__(self, url: str, server: Running, client: Client, clock: ManualClock) -> None:
+        self.url, self.server, self.client, self.clock = url, server, client, clock
         self.wall = OLD
         clock.wall = lambda: self.wall
 
@@ -62,7 +62,7 @@ class Shop:
 @contextlib.contextmanager
 def shop_on(url: str, clock: ManualClock) -> Iterator[Shop]:
     with running(open_store(url), clock=clock) as server, talking(server.url) as (client, _):
-        yield Shop(url, client, clock)
+        yield Shop(url, server, client, clock)
 
 
 def drop_snapshots(url: str) -> None:
@@ -117,6 +117,7 @@ def test_a_compacted_log_leads_to_the_same_state_and_keeps_what_is_still_needed(
             wait_for(lambda: shop.read("SELECT count(*) FROM events WHERE kind = 'close'") == [(40,)])
         shop.wall = NEW
         shop.learn(10)
+        shop.server.finish_maintenance()  # it learns from these rewards when rewards come
         client.reward(open_decisions[0], 1)
         before = client.state("b")
         done = shop.compact(NEW)
@@ -246,7 +247,7 @@ def test_a_compaction_that_was_interrupted_is_finished_by_the_next(
 
 def test_compaction_under_load_and_changes_of_policy_loses_and_doubles_nothing(store_url: str) -> None:
     made: dict[str, float] = {}
-    with running(open_store(store_url), patience=60) as server, talking(server.url) as (client, _):
+    with running(open_store(store_url)) as server, talking(server.url) as (client, _):
         client.create("b", ARMS, seed=1)
 
         def call(number: int) -> None:
@@ -292,7 +293,7 @@ def test_a_replica_that_was_behind_continues_from_the_start_of_the_log(postgres_
                 if round_:  # as a replica does that stops before it reads the new events
                     store.save_snapshot(number, old)
                     second.create("other", ARMS)
-                    two.service.writer._work.states.pop(number)
+                    two.run_in_writer(lambda work: work.states.pop(number))
                 assert http.post("/v1/bandits/b/decisions", json={}).status_code == 200
                 assert first.state("b") == second.state("b")
 

@@ -25,6 +25,8 @@ from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.names import read_public_id
 from dynabandit.service.stores import open_store
 from tools.harness import ManualClock, Running, assert_replay_agrees
+from tools.postgres_server import patient
+from tools.waiting import PATIENCE
 
 LONG = bool(os.environ.get("DYNABANDIT_LONG_FAULTS"))
 ARMS = ["a", "b", "c"]
@@ -78,7 +80,7 @@ def call(client: Client, name: str, id_of: Callable[[int], str], operation: Oper
 def run_program(servers: list[Running], programs: list[list[Operation]]) -> tuple[str, list[Done]]:
     """Run each program in a thread of its own, all at once, over the servers in turn."""
     name = f"b{next(fresh_names)}"
-    with Client(servers[0].url) as client:
+    with Client(servers[0].url, timeout=PATIENCE) as client:
         number = read_public_id(client.create(name, ARMS, seed=5, **SETTINGS).id)
     with contextlib.closing(servers[0].store.reader()) as store:
         id_of = functools.partial(store.decision_ids().make, number or 0)
@@ -86,8 +88,8 @@ def run_program(servers: list[Running], programs: list[list[Operation]]) -> tupl
     start = threading.Barrier(len(programs))
 
     def work(number: int, operations: list[Operation]) -> None:
-        with Client(servers[number % len(servers)].url) as client:
-            start.wait()
+        with Client(servers[number % len(servers)].url, timeout=PATIENCE, tries=1) as client:
+            start.wait(PATIENCE)
             for operation in operations:
                 asked, status, result = time.monotonic(), 200, None
                 try:
@@ -100,7 +102,8 @@ def run_program(servers: list[Running], programs: list[list[Operation]]) -> tupl
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
     return name, history
 
 
@@ -256,7 +259,7 @@ def served(
     if request.param == "one service":
         url = f"sqlite:///{tmp_path_factory.mktemp('lin')}/store.db"
     else:
-        url = request.getfixturevalue("postgres_server")
+        url = patient(request.getfixturevalue("postgres_server"))
     servers = [Running(open_store(url)) for _ in range(1 if request.param == "one service" else 2)]
     yield url, servers
     for server in servers:
@@ -275,7 +278,7 @@ def test_concurrent_histories_are_linearizable(
 ) -> None:
     url, servers = served
     name, history = run_program(servers, programs)
-    with Client(servers[-1].url) as client:
+    with Client(servers[-1].url, timeout=PATIENCE) as client:
         events = list(client.events(name))
     check_history(history, events)
     check_hashes(url, history)
@@ -300,7 +303,7 @@ class OneCaller(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.server = Running(open_store(self.url), clock=self.clock)
-        self.client = Client(self.server.url)
+        self.client = Client(self.server.url, timeout=PATIENCE)
 
     @rule(target=decisions, key=st.none() | st.sampled_from("xyz"))
     def decide(self, key: Any) -> str:

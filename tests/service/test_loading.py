@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from dynabandit.bandit import Bandit
-from dynabandit.client import Client
 from dynabandit.service import api_types
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain import changes
@@ -79,7 +78,7 @@ def test_after_a_crash_no_request_waits_for_another_bandit(
     names = ["a", *(f"idle {number}" for number in range(IDLE)), "large", "z"]
     numbers = fill(f"sqlite:///{tmp_path}/store.db", names, DECISIONS)
     store = ClosedStore(str(tmp_path / "store.db"))
-    service = Service(store, patience=60)
+    service = Service(store, patience=PATIENCE)
 
     counts: dict[str, Counter[int]] = {}  # of events that were applied before each request ran
 
@@ -116,7 +115,7 @@ def test_requests_that_wait_for_a_bandit_to_be_loaded_take_no_place_of_others(
     monkeypatch.setattr("dynabandit.service.request_queue.MAX_PARKED", 40)
     fill(f"sqlite:///{tmp_path}/store.db", ["a"], 10)
     store = SqliteStore(str(tmp_path / "store.db"))
-    service = Service(store, patience=60, max_waiting=50)
+    service = Service(store, patience=PATIENCE, max_waiting=50)
     loading, step = threading.Event(), service.writer._loader.step
     monkeypatch.setattr(service.writer._loader, "step", lambda: step() if loading.is_set() else None)
 
@@ -165,7 +164,7 @@ def test_a_foreign_lock_delays_requests_and_drops_no_state(
     sqlite_url: str, applied: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynabandit.service.stores.sqlite.BUSY_SECONDS", 0.02)
-    with running(open_store(sqlite_url), patience=60) as server, talking(server.url) as (client, _):
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
         for name in ("a", "b"):
             client.create(name, ARMS, seed=1)
         decision = client.decide("a").decision
@@ -175,7 +174,7 @@ def test_a_foreign_lock_delays_requests_and_drops_no_state(
         reward.start()
         wait_for(lambda: failures._value.get() >= 3)
         other.give()
-        reward.join()
+        reward.join(PATIENCE)
         assert [event.kind for event in client.events("a")] == ["create", "decision", "reward"]
         assert client.decide("b").step == 1
     assert applied.total() == 0, "no state was read again"
@@ -206,10 +205,10 @@ def test_a_commit_that_fails_drops_only_the_states_that_it_changed(
 
 
 def test_a_database_that_goes_down_leaves_the_states_in_memory(postgres_url: str, applied: Counter[int]) -> None:
-    with wire(postgres_url) as (proxy, url), running(open_store(url), patience=0.5) as server:
-        with talking(server.url) as (_, http), Client(server.url, tries=12) as patient:
-            patient.create("a", ARMS, seed=1)
-            patient.decide_many("a", 20)
+    with wire(postgres_url) as (proxy, url), running(open_store(url)) as server:
+        with talking(server.url) as (client, http):
+            client.create("a", ARMS, seed=1)
+            client.decide_many("a", 20)
             proxy.refuse()
             assert http.post("/v1/bandits/a/decisions", json={}).status_code == 503
             proxy.accept()
@@ -236,9 +235,8 @@ def test_a_replica_that_is_behind_takes_a_newer_snapshot_and_locks_only_for_the_
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, snapshot: bool, may_stay_locked: bool
 ) -> None:
     one_event_per_step(monkeypatch)
-    if not may_stay_locked:
-        monkeypatch.setattr("dynabandit.service.writer.LOCKED_SECONDS", -1.0)
-    with running(open_store(postgres_url), patience=60, maintenance_seconds=1000) as server:
+    monkeypatch.setattr("dynabandit.service.writer.LOCKED_SECONDS", PATIENCE if may_stay_locked else -1.0)
+    with running(open_store(postgres_url), maintenance_seconds=1000) as server:
         with talking(server.url) as (client, _):
             client.create("b", ARMS, seed=1)
             client.decide("b")

@@ -1,6 +1,7 @@
 """Settling: closing windows and learning held decisions keep up with deciding, and many bandits share a commit."""
 
 import functools
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -95,20 +96,19 @@ def test_decisions_are_settled_once_although_commits_fail_before_or_after_they_t
     tmp_path: Path, learn: str
 ) -> None:
     loop = Loop(tmp_path, ["b"], learn)
-    for _ in range(4):
+    for _ in range(8):
         loop.turn(loop.decide("b", 1000))
     loop.clock.seconds += WINDOW + 1
-    for fail in [(when, error) for when in ("before", "after") for error in (StoreError, WriteConflictError)]:
-        loop.store.fail = fail
-        loop.turn()
-        loop.turn()
+    for loop.store.fail in itertools.product(("before", "after"), (StoreError, WriteConflictError)):
+        while loop.store.fail is not None:
+            loop.turn()
+        while loop.writer._loader:  # the state that was dropped is loaded again, although no request needs it
+            loop.turn()
     loop.turn()
-    while loop.writer._loader:  # the state that was dropped is loaded again at once, although no request needs it
-        loop.turn()
-    for _ in range(20):  # more than enough for 4,000 decisions, a page per turn
+    while loop.writer._settler:
         loop.turn()
     [state] = loop.writer._work.states.values()
-    assert (loop.count("close"), state.learner.held(4000)) == (4000, 0)
+    assert (loop.count("close"), state.learner.held(8000)) == (8000, 0)
     loop.stop()
 
 

@@ -17,6 +17,7 @@ from dynabandit.cli.commands import app
 from dynabandit.client import Client
 from dynabandit.service.domain import changes
 from tools.harness import ARMS, ManualClock, Running, run_apart
+from tools.waiting import PATIENCE
 
 FEATURES: dict[str, Any] = {
     "hour": "number",
@@ -67,7 +68,7 @@ def test_a_decision_carries_its_context_and_the_log_has_it(client: Client, http:
 
 def test_coroutines_do_the_same(server: Running) -> None:
     async def talk() -> None:
-        async with db.AsyncClient(server.url) as client:
+        async with db.AsyncClient(server.url, timeout=PATIENCE) as client:
             await client.create("b", ARMS, features=FEATURES, sticky_for=60, holdout={"share": 0.5, "control": "red"})
             made = await client.decide("b", context=CONTEXT, unit="user-17")
             again = await client.decide("b", context=CONTEXT, unit="user-17")

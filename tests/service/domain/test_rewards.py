@@ -109,7 +109,7 @@ def test_many_rewards_get_a_status_each(client: Client, clock: ManualClock) -> N
 @pytest.mark.promise(28)
 @pytest.mark.parametrize("default", [0.25, None])
 def test_a_decision_without_a_reward_gets_the_default_exactly_once(
-    client: Client, clock: ManualClock, default: float | None
+    server: Running, client: Client, clock: ManualClock, default: float | None
 ) -> None:
     client.create("b", ARMS, policy="aff-ots", reward_window=10, default_reward=default)
     forgotten, rewarded = client.decide("b"), client.decide("b")
@@ -119,6 +119,7 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
     assert [(event.decision, event.reward) for event in closed(client)] == [(forgotten.decision, default)]
     clock.seconds += 100
     assert status_of(client.reward, forgotten.decision, 1) == 410
+    server.finish_maintenance()
     assert len(closed(client)) == 1
     assert [arm.pending for arm in client.state("b").arms] == [0, 0, 0]
     sizes = {arm.arm: arm.effective_size for arm in client.state("b").arms}
@@ -169,6 +170,7 @@ def test_a_jump_of_the_wall_clock_expires_nothing(store_url: str) -> None:
             for jump in (86400, -2 * 86400, 3 * 86400):
                 decision = client.decide("b").decision
                 wall[0] += jump
+                server.finish_maintenance()
                 assert status_of(client.reward, decision, 1) == 200
             assert closed(client) == []
             assert [event.wall for event in client.events("b")][-1] == 1e9 + 2 * 86400
@@ -182,6 +184,7 @@ def test_a_restart_a_day_later_by_the_wall_clock_expires_nothing(store_url: str)
     for decision, later in zip(decisions, (86400, -86400), strict=True):
         clock = Clock(wall=functools.partial(sum, (time.time(), later)))
         with running(open_store(store_url), clock=clock) as server, talking(server.url) as (client, _):
+            server.finish_maintenance()
             assert status_of(client.reward, decision, 1) == 200
             assert closed(client) == []
 
