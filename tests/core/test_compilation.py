@@ -193,17 +193,19 @@ def test_two_processes_may_create_a_folder_at_the_same_time(cache: Path, monkeyp
     assert function_folder(double, {}) == folder == cache / folder.name
 
 
-def test_folders_that_were_not_used_for_a_month_are_deleted(cache: Path) -> None:
+def test_folders_that_were_not_used_for_a_month_are_deleted(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    monkeypatch.setattr(code_cache, "time", SimpleNamespace(time=lambda: now))
     own = function_folder(double, {})
     month = 30 * 24 * 3600
-    ages = {"never used": time.time(), "a month old": month + 1, "almost": month - 25, "new": 0}
+    ages = {"never used": now, "a month old": month + 1, "almost": month - 25, "new": 0}
     for name, age in ages.items():
         (cache / name).mkdir()
-        os.utime(cache / name, (time.time() - age,) * 2)
+        os.utime(cache / name, (now - age,) * 2)
     os.utime(own, (0, 0))
     assert function_folder(double, {}) == own  # it exists: it is marked as used, and nothing is deleted
     assert len(list(cache.iterdir())) == 5
-    assert time.time() - own.stat().st_mtime < month
+    assert now - own.stat().st_mtime < month
     other = function_folder(triple, {})
     assert {folder.name for folder in cache.iterdir()} == {own.name, other.name, "almost", "new"}
 

@@ -28,7 +28,7 @@ from dynabandit.simulation import cpu
 from dynabandit.simulation.compiled import compiled_choose, compiled_learn
 from dynabandit.simulation.stepper import Block
 from tools.laws import INTERPRETED
-from tools.waiting import PATIENCE
+from tools.waiting import PATIENCE, wait_for
 
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
 
@@ -41,14 +41,25 @@ def add(numbers: np.ndarray, x: float) -> float:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Nothing is compiled, and first calls are interpreted."""
+    """Nothing is compiled, and first calls are interpreted, however long that takes."""
+    monkeypatch.setattr(module, "MOST_SECONDS", math.inf)
+    monkeypatch.setattr(module, "MOST_SECONDS_TO_STOP", PATIENCE)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv(SETTING, "1")
     monkeypatch.setattr(module, "_first_calls", {})
     monkeypatch.setattr(module, "INTERPRETED_PACKAGES", ("dynabandit", __name__.partition(".")[0]))
     yield
+    monkeypatch.setattr(module, "MOST_SECONDS_TO_STOP", PATIENCE)  # a test may have set it
     module._thread.stop()
     module._thread.resume()
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """The class of the threads that this module starts; other modules keep theirs."""
+    kind = Mock(side_effect=threading.Thread)
+    monkeypatch.setattr(module, "threading", Mock(wraps=threading, Thread=kind))
+    return kind
 
 
 @needs_compiler
@@ -86,21 +97,21 @@ def test_a_call_waits_for_compiled_code(fresh: None, monkeypatch: pytest.MonkeyP
 
 
 @needs_compiler
-def test_a_thread_that_cannot_start_is_no_error(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_cannot_start_is_no_error(fresh: None, threads: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
     function: Any = compiled(add)
     calls: Any = interpreted_first(function)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("at shutdown")))
-        assert [calls(np.full(1, 2.0), 2.0) for _ in range(2)] == [4.0, 4.0]
-        patched.setattr(module, "MOST_SECONDS", -1.0)
-        assert (function.signatures, calls(np.full(1, 2.0), 2.0)) == ([], 4.0)
+    threads.side_effect = [Mock(start=Mock(side_effect=RuntimeError("at shutdown"))) for _ in range(2)]
+    assert [calls(np.full(1, 2.0), 2.0) for _ in range(2)] == [4.0, 4.0]
+    assert threads.call_count == 2
+    monkeypatch.setattr(module, "MOST_SECONDS", -1.0)
+    assert (function.signatures, calls(np.full(1, 2.0), 2.0)) == ([], 4.0)
     assert len(function.signatures) == 1
 
 
-def test_the_thread_starts_only_after_every_stop_was_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thread_starts_only_after_every_stop_was_resumed(threads: Mock) -> None:
     """Two threads can fork at the same time: the end of the first fork must not let the thread start."""
     thread, started = module.CompilingThread(), Mock()
-    monkeypatch.setattr(threading.Thread, "start", started)
+    threads.side_effect = lambda **options: Mock(start=started)
     calls = FirstCalls(Mock(signatures=[]))
     for change in (thread.stop, thread.stop, thread.resume):
         change()
@@ -116,8 +127,11 @@ def test_a_forked_process_has_a_list_of_its_own() -> None:
     lock, waiting = module._thread._lock, module._thread._waiting
     child = os.fork()
     if child == 0:
-        forgotten = module._thread._lock is not lock and module._thread._waiting is not waiting
-        os._exit(0 if forgotten and module._thread._stops == 0 else 1)
+        try:
+            forgotten = module._thread._lock is not lock and module._thread._waiting is not waiting
+            os._exit(0 if forgotten and module._thread._stops == 0 else 1)
+        finally:
+            os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
     assert module._thread._lock is lock
     assert module._thread._stops == 0
@@ -201,7 +215,8 @@ def test_compiled_functions_are_called_as_they_are(monkeypatch: pytest.MonkeyPat
     assert calls(np.zeros(LARGEST_ARGUMENTS + 1)) == "compiled"
 
 
-def test_the_thread_compiles_its_list_and_ends() -> None:
+def test_the_thread_compiles_its_list_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SECONDS_TO_STOP", PATIENCE)
     thread, several = module.CompilingThread(), [FirstCalls(Dispatcher()) for _ in range(3)]
     several[1].function.compile = Mock(side_effect=ValueError("wrong"))
     for number, calls in enumerate(several):
@@ -267,6 +282,49 @@ def test_a_compilation_ends_at_its_next_step_once_the_thread_is_to_stop() -> Non
     assert (calls.compiled, calls.function.signatures, thread._waiting) == (False, [], [calls])
 
 
+def test_a_thread_that_may_run_again_before_it_has_ended_compiles_on() -> None:
+    thread, calls = module.CompilingThread(), FirstCalls(Dispatcher())
+    compile_now = calls.function.compile
+
+    def stop_and_compile(signature: Any) -> None:
+        calls.function.compile = compile_now  # at the second attempt
+        thread.stop()
+        try:
+            compile_now(signature)
+        finally:
+            thread.resume()
+
+    calls.function.compile = stop_and_compile
+    thread.compile(calls)
+    thread.wait_for(calls)
+    assert (calls.compiled, len(calls.function.signatures)) == (True, 1)
+
+
+def test_a_function_that_is_added_while_the_thread_ends_is_compiled_by_another_thread(threads: Mock) -> None:
+    thread, first, second = module.CompilingThread(), FirstCalls(Dispatcher()), FirstCalls(Dispatcher())
+
+    class AddingLock:
+        """A lock after which the second function is added, once the first one is not in the list any more."""
+
+        def __init__(self) -> None:
+            self.lock, self.seen = threading.Lock(), False
+
+        def __enter__(self) -> None:
+            self.lock.acquire()
+
+        def __exit__(self, *error: object) -> None:
+            ends = first.compiled and not thread._waiting and not self.seen
+            self.seen = self.seen or ends
+            self.lock.release()
+            if ends:
+                thread.compile(second)
+
+    thread._lock = cast(Any, AddingLock())
+    thread.compile(first)
+    wait_for(lambda: second.compiled)
+    assert threads.call_count == 2
+
+
 def test_only_functions_that_are_to_be_compiled_have_first_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SETTING, "1")
     monkeypatch.setattr(module, "_first_calls", {})
@@ -325,7 +383,7 @@ def test_the_thread_can_be_stopped_while_it_waits_for_a_lock(
         compiling = module._thread._thread
         stopping = threading.Thread(target=module._thread.stop, daemon=True)
         stopping.start()
-        stopping.join(5)
+        stopping.join(PATIENCE)
         assert compiling is not None
         assert (stopping.is_alive(), compiling.is_alive(), calls.compiled) == (False, False, False)
     module._thread.resume()
@@ -441,8 +499,17 @@ def test_small_simulations_may_be_interpreted(monkeypatch: pytest.MonkeyPatch) -
 
 
 LEAVES = """
-import os, sys, threading
+import math, os, sys, threading, time
 import dynabandit as db
+from dynabandit.core import interpreted_first, numba_internals
+check, forked = numba_internals._stop_if_asked, False
+def hold_the_thread_until_the_fork():
+    compiles = threading.current_thread().name == "dynabandit-compiling"
+    while compiles and not forked and interpreted_first._thread._stops == 0:
+        time.sleep(0.001)
+    check()
+numba_internals._stop_if_asked = hold_the_thread_until_the_fork
+interpreted_first.MOST_SECONDS, interpreted_first.MOST_SECONDS_TO_STOP = math.inf, 600.0
 bandit = db.Bandit("eps-greedy", arms=["a", "b"], seed=1, epsilon=0.5)
 for _ in range(9):
     bandit.choose()
@@ -450,6 +517,7 @@ compiling = [one.name for one in threading.enumerate() if one.name == "dynabandi
 if hasattr(os, "fork") and (child := os.fork()) == 0:
     bandit.compile()  # no lock of the parent's thread is left behind
     os._exit(7)
+forked = True
 bandit.choose()
 print(compiling, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if hasattr(os, "fork") else 7)
 db.Bandit("auto", arms=["a", "b"], seed=1).choose()

@@ -31,7 +31,7 @@ from dynabandit.core.compilation import CPU_OPTIONS, compiled, compiled_for_cuda
 from dynabandit.core.kernel_errors import KernelError
 from dynabandit.core.numba_internals import cache_directory, compile_once, has_code_libraries, has_symbol_counter
 from tools.laws import INTERPRETED
-from tools.waiting import PATIENCE
+from tools.waiting import PATIENCE, wait_for
 
 needs_compiler = pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
 
@@ -105,8 +105,27 @@ def test_the_cache_folder_is_read_from_config_when_a_function_is_decorated(
     assert caching.config is numba.config
 
 
-def test_one_thread_at_a_time_changes_the_cache_directory_even_for_different_targets() -> None:
+class NotingLock:
+    """A lock that notes that a thread found it held."""
+
+    def __init__(self) -> None:
+        self.lock, self.was_held = threading.Lock(), threading.Event()
+
+    def __enter__(self) -> None:
+        if not self.lock.acquire(blocking=False):
+            self.was_held.set()
+            self.lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.lock.release()
+
+
+def test_one_thread_at_a_time_changes_the_cache_directory_even_for_different_targets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cpu, cuda, seen = SimpleNamespace(CACHE_DIR="cpu"), SimpleNamespace(CACHE_DIR="cuda"), []
+    lock = NotingLock()
+    monkeypatch.setattr(numba_internals, "_lock", lock)
 
     def enter() -> None:
         with cache_directory(cuda, Path("second")):
@@ -115,7 +134,7 @@ def test_one_thread_at_a_time_changes_the_cache_directory_even_for_different_tar
     other = threading.Thread(target=enter)
     with suppress(OSError), cache_directory(cpu, Path("first")):
         other.start()
-        other.join(0.1)
+        wait_for(lambda: lock.was_held.is_set() or not other.is_alive())
         assert (cpu.CACHE_DIR, cuda.CACHE_DIR, seen) == ("first", "cuda", [])
         raise OSError("an error inside of the block")
     other.join()
@@ -128,11 +147,21 @@ def test_a_process_waits_while_another_one_compiles_the_same_function(
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     compiled(increase)(1.0)
-    here = threading.Thread(target=compiled(increase), args=(1.0,))  # without the lock, it would take milliseconds
+    waits, flock = threading.Event(), fcntl.flock
+
+    def note_and_wait(file: Any, operation: int) -> None:
+        try:
+            flock(file, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waits.set()
+            flock(file, operation)
+
+    here = threading.Thread(target=compiled(increase), args=(1.0,))
     with (function_folder(increase, CPU_OPTIONS) / "lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # as the other process does
+        flock(held, fcntl.LOCK_EX)  # as the other process does
+        monkeypatch.setattr(fcntl, "flock", note_and_wait)
         here.start()
-        here.join(0.5)
+        wait_for(lambda: waits.is_set() or not here.is_alive())
         assert here.is_alive(), "Dispatcher.compile is not what compiles a function any more"
     here.join()
 

@@ -21,7 +21,7 @@ COVERED = """[...document.querySelectorAll('.legend button')].filter(button => {
     const found = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
     return right > innerWidth || found.closest('button') !== button;
 }).map(button => button.textContent)"""
-FOLLOWS = "document.querySelector('.chart').layout.font.color === getComputedStyle(document.body).color"
+FOLLOWS = "() => document.querySelector('.chart').layout.font.color === getComputedStyle(document.body).color"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
 
@@ -138,10 +138,10 @@ def test_the_report_follows_the_colour_scheme(visit: Visit) -> None:
     light = visit.page.evaluate(f"[{BACKGROUND}, {text}]")
     assert light[0] == "rgb(255, 255, 255)"
     visit.page.emulate_media(color_scheme="dark")
-    visit.page.wait_for_function(f"{text} !== '{light[1]}'")
+    visit.page.wait_for_function(f"() => {text} !== '{light[1]}'")
     assert visit.page.evaluate(BACKGROUND) != light[0]
     visit.page.emulate_media(color_scheme="light")
-    visit.page.wait_for_function(f"{text} === '{light[1]}'")
+    visit.page.wait_for_function(f"() => {text} === '{light[1]}'")
 
 
 def visible(page: Any) -> list[list[str]]:

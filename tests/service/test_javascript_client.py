@@ -579,7 +579,7 @@ def test_the_example_for_pages_runs(bandit: Store, open_page: OpenPage, monkeypa
     text = block("html").replace(ADDRESS, bandit.server.url).replace("dyna_...", bandit.key)
     monkeypatch.setattr(Shop, "page", text)
     page = open_page(bandit.page).page
-    page.wait_for_function("document.getElementById('offer').onclick")
+    page.wait_for_function("() => document.getElementById('offer').onclick")
     page.click("#offer")
     wait_for(lambda: len(list(bandit.admin.events("banner", kind="reward"))) == 1)
     [decision] = bandit.admin.events("banner", kind="decision")
@@ -621,7 +621,7 @@ def test_a_reward_that_waits_for_its_next_try_is_sent_when_the_page_is_left(band
     page = open_page(bandit.page).page
     decide = f'const client = connect(); const made = await client.decide("b"); {ONE_BUSY_ANSWER}'
     page.evaluate(bandit.script(f"{decide} void client.reward(made.decision, 1);"))
-    page.wait_for_function("window.tried === 1")
+    page.wait_for_function("() => window.tried === 1")
     assert bandit.rewards() == []
     page.goto("about:blank")
     wait_for(lambda: bandit.rewards() == [1.0])
@@ -641,5 +641,5 @@ def test_the_next_page_sends_what_the_last_one_could_not(bandit: Store, open_pag
     assert found == [0, 1, False]  # the key is not stored
     page.reload()
     page.evaluate(bandit.script("connect();"))
-    page.wait_for_function("localStorage.length === 0")
+    page.wait_for_function("() => localStorage.length === 0")
     assert bandit.rewards() == [1.0]

@@ -112,8 +112,8 @@ class Machine:
         program, *arguments = shlex.split(self.here(command))
         assert program.endswith("dynabandit")
         service = subprocess.Popen(
-            ["dynabandit", *arguments, "--port", "0", "--patience", str(PATIENCE)], cwd=self.store, env=self.environment, stdout=subprocess.PIPE,
-            text=True,
+            ["dynabandit", *arguments, "--port", "0", "--patience", str(PATIENCE)],
+            cwd=self.store, env=self.environment, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.services[kind] = service
         assert service.stdout is not None

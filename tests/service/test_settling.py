@@ -62,6 +62,12 @@ class Loop:
         if self.writer._settler:
             self.writer._settle(sum(request.events for request in requests))
 
+    def turn_until(self, failure: tuple[str, type[StoreError]] | None) -> None:
+        """Take turns until a commit has failed."""
+        self.store.fail = failure
+        while self.store.fail is not None:
+            self.turn()
+
     def decide(self, name: str, count: int) -> WriterRequest:
         return WriterRequest(functools.partial(decide, name=name, asked=api_types.Decide(count)), name, events=count)
 
@@ -99,9 +105,8 @@ def test_decisions_are_settled_once_although_commits_fail_before_or_after_they_t
     for _ in range(8):
         loop.turn(loop.decide("b", 1000))
     loop.clock.seconds += WINDOW + 1
-    for loop.store.fail in itertools.product(("before", "after"), (StoreError, WriteConflictError)):
-        while loop.store.fail is not None:
-            loop.turn()
+    for failure in itertools.product(("before", "after"), (StoreError, WriteConflictError)):
+        loop.turn_until(failure)
         while loop.writer._loader:  # the state that was dropped is loaded again, although no request needs it
             loop.turn()
     loop.turn()

@@ -36,9 +36,6 @@ PHONE, DESKTOP = (390, 844), (1280, 900)
 PATIENCE_MS = 1000 * PATIENCE
 FAILED = Path(__file__).parents[2] / "out" / "failed"
 LONGEST_NAME = 150  # characters of the name of a folder; file systems take 255 bytes
-PATIENCE_MS = 1000 * PATIENCE
-FAILED = Path(__file__).parents[2] / "out" / "failed"
-LONGEST_NAME = 150  # characters of the name of a folder; file systems take 255 bytes
 
 
 @dataclass
@@ -119,70 +116,6 @@ def open_page(browser: "Browser") -> Iterator[OpenPage]:
     """Return a function that opens an address, with the options of `open_visit`; its pages close after the test."""
     with ExitStack() as stack:
         yield lambda address, **options: stack.enter_context(open_visit(browser, address, **options))
-
-
-# What a failed test leaves
-
-_open: list[Visit] = []
-
-
-def _record(context: "BrowserContext", record: list[str]) -> None:
-    context.on("console", lambda message: record.append(f"console {message.type}: {message.text}"))
-    context.on("weberror", lambda error: record.append(f"uncaught: {error.error}"))
-    context.on(
-        "requestfailed",
-        lambda request: record.append(f"request failed: {request.method} {request.url}: {request.failure}"),
-    )
-    context.on(
-        "response",
-        lambda answer: (
-            record.append(f"request failed: {answer.request.method} {answer.url}: status {answer.status}")
-            if answer.status >= 400
-            else None
-        ),
-    )
-
-
-def _folder(test: str) -> Path:
-    """Return the folder for a failed test."""
-    return FAILED / re.sub(r"[^\w.-]+", "-", test)[-LONGEST_NAME:].strip("-")
-
-
-def _save(visited: Visit, folder: Path) -> None:
-    """Save what the pages of a visit show, and what happened on them."""
-    from playwright.sync_api import Error
-
-    folder.mkdir(parents=True, exist_ok=True)
-    number = len(list(folder.glob("page-*.txt"))) + 1
-    for place, page in enumerate(visited.page.context.pages):
-        name = f"page-{number}" + (f"-{place + 1}" if place else "")
-        try:
-            page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
-        except Error as error:  # such as a page that has crashed; the rest is still worth having
-            visited.record.append(f"no screenshot of {page.url}: {error}")
-    lines = [*(page.url for page in visited.page.context.pages), "", *visited.record]
-    (folder / f"page-{number}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remove what an earlier run of this test has left."""
-    shutil.rmtree(_folder(item.nodeid), ignore_errors=True)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Save the open pages of a test that failed, and with them what was logged, and name the folder in the report."""
-    report = yield
-    folder = _folder(item.nodeid)
-    if report.failed:
-        for visited in _open:
-            _save(visited, folder)
-    if folder.exists():  # also at the end of the test, when processes of services have written their log
-        log = "\n".join(f"--- {title}\n{text}" for title, text in report.sections)
-        (folder / "log.txt").write_text(log, encoding="utf-8")
-        if report.failed:
-            report.sections.append(("Pages", f"saved in {folder}"))
-    return report
 
 
 # What a failed test leaves

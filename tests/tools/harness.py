@@ -86,7 +86,7 @@ def process(store: str, *options: str, files: int | None = None) -> Iterator[Ser
         if server.process.poll() is None:
             server.process.send_signal(signal.SIGCONT)
             server.kill()
-        print(server.process.communicate()[1], file=sys.stderr)  # the report of a failed test has it
+        sys.stderr.write(server.process.communicate()[1])  # the report of a failed test has it
 
 
 def workers(server: ServerProcess) -> list[psutil.Process]:

@@ -11,6 +11,7 @@ from dynabandit.service.http import telemetry_settings
 from dynabandit.service.http.connections import TimeLimits
 from dynabandit.service.http.server import make_server
 from dynabandit.service.service import Service
+from dynabandit.service.stores import sqlite
 from tools.waiting import PATIENCE
 
 LONG_LIMITS = TimeLimits(
@@ -25,5 +26,6 @@ if __name__ == "__main__":
             Service=functools.partial(Service, ready_seconds=PATIENCE),
         ),
         mock.patch.object(telemetry_settings, "STOP_SECONDS", PATIENCE),
+        mock.patch.object(sqlite, "BUSY_SECONDS", PATIENCE),
     ):
         command_line.app()

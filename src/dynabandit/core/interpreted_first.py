@@ -148,19 +148,25 @@ class CompilingThread:
             self._stops -= 1
 
     def _run(self) -> None:
-        try:
-            with stop_compiling_when(lambda: self._stops > 0), suppress(CompilationStopped):
-                while (calls := self._next()) is not None:
+        with stop_compiling_when(lambda: self._stops > 0):
+            while (calls := self._next()) is not None:
+                with suppress(CompilationStopped):  # `_next` ends the thread, unless it was allowed to run again
                     with suppress(Exception):  # the next call compiles the function again, and raises the error
                         calls.function.compile(calls.signature)
                     calls.compiled = True
-        finally:
-            self._thread = None
 
     def _next(self) -> FirstCalls | None:
+        """Return what to compile next; if there is nothing, the thread ends.
+
+        `_thread` is removed with the lock that `compile` holds: otherwise it could add a function to the list of a
+        thread that has found the list empty.
+        """
         with self._lock:
             self._waiting = [one for one in self._waiting if not one.compiled]
-            return self._waiting[0] if self._waiting and self._stops == 0 else None
+            if self._waiting and self._stops == 0:
+                return self._waiting[0]
+            self._thread = None
+            return None
 
 
 _first_calls: dict[Any, Any] = {}  # by function: `FirstCalls`, or the function itself

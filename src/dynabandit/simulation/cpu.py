@@ -61,7 +61,11 @@ def run(
         with lock:
             if not stop.is_set():
                 done += amount
-                request.progress(done, total)
+                try:
+                    request.progress(done, total)
+                except BaseException:
+                    stop.set()  # before another thread gets the lock: progress is not called again
+                    raise
         return not stop.is_set()
 
     def task(bounds: tuple[int, int]) -> None:

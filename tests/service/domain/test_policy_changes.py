@@ -104,8 +104,15 @@ def test_a_policy_that_learns_the_log_in_portions_is_the_one_that_a_replay_makes
     shop.assert_replays()
 
 
+def is_follower() -> bool:
+    return threading.current_thread().name == "dynabandit-log-follower"
+
+
 class HeldReplayStore(SqliteStore):
-    """A store that keeps whoever replays its rewards until it is let go; the writer's own connection never waits."""
+    """A store that keeps previews and policy changes, which replay its rewards, until they are let go.
+
+    The writer and the follower of the log, which reads for the pages, never wait.
+    """
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -115,6 +122,8 @@ class HeldReplayStore(SqliteStore):
         reader, read = super().reader(), SqliteStore.settlement_pages
 
         def settlement_pages(bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+            if is_follower():
+                return read(reader, bandit, after, before)
             self.replays += 1
             self.begun.release()
             assert self.go_on.acquire(timeout=PATIENCE)
@@ -194,16 +203,19 @@ def test_previews_delay_neither_a_policy_change_nor_a_new_bandit(held: Held) -> 
 
 
 class EndlessStore(SqliteStore):
-    """A store whose rewards have no end for whoever replays them."""
+    """A store whose rewards have no end for previews and policy changes, which replay them."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.begun, self.ended = threading.Event(), threading.Event()
 
     def reader(self) -> SqliteStore:
-        reader = super().reader()
+        reader, read = super().reader(), SqliteStore.settlement_pages
 
         def settlement_pages(bandit: int, after: int, before: int) -> Iterator[list[Settlement]]:
+            if is_follower():
+                yield from read(reader, bandit, after, before)
+                return
             self.begun.set()
             try:
                 while True:

@@ -54,7 +54,7 @@ def test_a_store_of_0_1_0_is_migrated_when_it_is_served_and_read_as_it_is_before
         names = [row.name for row in store.bandits()]
     served = open_store(url)
     served.prepare()  # as `dynabandit serve` does before it listens
-    with running(served, patience=60) as server, talking(server.url) as (client, _):
+    with running(served) as server, talking(server.url) as (client, _):
         assert [one.name for one in client.bandits()] == names
         first = next(iter(client.events("with-aff-ots"))).change or {}
         again = {key: first[key] for key in ("parameters", "reward_window", "default_reward")}
@@ -80,7 +80,7 @@ def test_a_store_from_before_the_draws_changed_is_replayed_with_the_decisions_of
     assert all(one.made_by == {"0.2.0.dev": one.steps} and one.hashes == 0 for one in before.values())
     context: dict[str, Any] = {"context": {"hour": 3, "returning": True}}
     asked = {"context": context, "held": {"unit": "new"}, "ranked": {"rank": 2}, "shadowed": {}, "auto": {}}
-    with running(open_store(url), patience=60) as server, talking(server.url) as (client, http):
+    with running(open_store(url)) as server, talking(server.url) as (client, http):
         for name, given in asked.items():
             client.reward(client.decide(name, **given).decision, 1)
             assert [one.replayed for one in client.export(name, draws=2)] == [False] * before[name].steps + [True]
@@ -125,7 +125,7 @@ def test_decisions_of_0_1_0_keep_their_unsigned_ids(tmp_path: Path) -> None:
         open_steps = [step for step, _ in open_decisions(store, number, 0, 1_000_000)]
     before = public_id(number)
     for _ in range(2):  # also after another start
-        with running(open_store(url), patience=60) as server, talking(server.url) as (client, _):
+        with running(open_store(url)) as server, talking(server.url) as (client, _):
             assert client.decide_many("with-aff-ots", 34, key="3")[0].decision == f"{before}-{keyed}"
             assert status_of(client.reward, f"{before}-{open_steps.pop()}", 1) == 200
             new = client.decide("with-aff-ots")

@@ -106,7 +106,7 @@ def test_the_code_for_this_bandit_runs(tmp_path: Path, browser: Browser, monkeyp
         page.get_by_label("API key", exact=True).fill(admin)
         page.get_by_role("button", name="Use this key").click()
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        code = {}
+        code: dict[str, str] = {}
         for language in ("Python", "Shell", "JavaScript"):
             page.get_by_role("button", name="Code").click()
             page.get_by_label(language).check()

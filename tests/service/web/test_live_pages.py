@@ -32,6 +32,15 @@ from tools.page_helpers import (
 from tools.waiting import PATIENCE, wait_for
 
 MARKUP = "<img src=x onerror=alert(1)>"
+RECEIVED = """() => {
+  const { parse } = JSON;
+  window.received = 0; // decisions, in the latest data that came to the page
+  JSON.parse = (text) => {
+    const data = parse(text);
+    window.received = data.decisions ?? window.received;
+    return data;
+  };
+}"""
 
 
 def test_a_new_service_shows_how_to_create_a_bandit_and_the_examples_work(
@@ -133,6 +142,24 @@ def test_arms_are_paused_resumed_added_and_retired(site: Running, client: Client
     dialog.get_by_role("button", name="Retire").click()
     expect(page.locator("#arms tr")).to_have_count(3)
     assert [arm.arm for arm in client.state("arms").arms] == ["green", "blue", "violet"]
+    assert visit.errors == []
+
+
+def test_a_click_counts_although_the_table_changes_while_the_button_of_the_mouse_is_down(
+    site: Running, client: Client, open_page: OpenPage
+) -> None:
+    client.create("pressed", arms=ARMS, policy="uniform", seed=1)
+    visit = open_page(bandit_url(site, "pressed"))
+    page = visit.page
+    page.evaluate(RECEIVED)
+    button = page.get_by_role("button", name="Pause green")
+    button.hover()
+    page.mouse.down()
+    client.decide_many("pressed", 30)
+    page.wait_for_function("() => window.received === 30")
+    page.mouse.up()
+    expect(page.get_by_role("button", name="Resume green")).to_be_visible()
+    expect(page.locator("#tiles")).to_contain_text("30decisions")
     assert visit.errors == []
 
 

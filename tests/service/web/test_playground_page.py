@@ -180,7 +180,7 @@ def test_earlier_steps_can_be_shown_again(open_playground: OpenPlayground) -> No
     page.locator("#last-step").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector('#means .canvas').data[0].y.length === 2")
+    page.wait_for_function("() => document.querySelector('#means .canvas').data[0].y.length === 2")
 
 
 def test_a_drawn_environment_runs_and_its_link_gives_the_same_curves(open_playground: OpenPlayground) -> None:
@@ -360,7 +360,7 @@ def test_the_curves_of_the_previous_run_stay_until_they_are_removed(open_playgro
     assert previous() == before
     assert curves(page)[2][1] != before[0][1]
     page.get_by_role("button", name="Remove it").click()
-    page.wait_for_function("document.querySelector('#regret .canvas').data.length === 6")
+    page.wait_for_function("() => document.querySelector('#regret .canvas').data.length === 6")
     assert page.locator("#previous").is_hidden()
     page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
     page.fill("#policies-1-step_size", "0.05")

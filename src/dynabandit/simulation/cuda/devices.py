@@ -57,7 +57,11 @@ class _JointProgress:
                 if self.stopped:
                     raise _StoppedError
                 self.done[part] = done
-                self.report(sum(self.done), self.total)
+                try:
+                    self.report(sum(self.done), self.total)
+                except BaseException:
+                    self.stopped = True  # before another thread gets the lock: it is not called again
+                    raise
 
         return progress
 

@@ -7,7 +7,7 @@ import { controlArm, onControlChange, showComparison } from "./comparison.js";
 import { showConnection } from "./connection.js";
 import { decisionText, showFeatures } from "./contexts.js";
 import { followDeciders } from "./deciders.js";
-import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent, saveCsv } from "./dom.js";
+import { byId, clock, count, decimal, duration, formatLimits, h, meanReward, percent, saveCsv, unlessPressed } from "./dom.js";
 import { colourDot, describe, showTimeline } from "./interventions.js";
 import { liftText, metricText, showMonitoring } from "./monitoring.js";
 import { showShadow } from "./shadow.js";
@@ -233,7 +233,7 @@ function followData() {
   following.abort();
   following = new AbortController();
   const query = new URLSearchParams(controlArm() === null ? { name } : { name, control: controlArm() });
-  follow(`/pages/bandit?${query}`, (event, newData) => show(newData), showState, following.signal);
+  follow(`/pages/bandit?${query}`, (event, newData) => unlessPressed(() => show(newData)), showState, following.signal);
 }
 
 followData();

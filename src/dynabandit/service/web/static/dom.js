@@ -72,6 +72,23 @@ export async function copy(text, button, failure = "Select and copy it") {
   setTimeout(() => { button.textContent = button.dataset.text; }, 2000);
 }
 
+let isPressed = false; // the main button of the mouse, or a finger
+let postponed = null;
+addEventListener("pointerdown", ({ button }) => { isPressed = button === 0; }, true);
+for (const end of ["pointerup", "pointercancel"]) {
+  addEventListener(end, () => setTimeout(() => { // after the click
+    isPressed = false;
+    postponed?.();
+    postponed = null;
+  }), true);
+}
+
+/** Call `show` now, or when the pointer is released: a click on an element that is replaced meanwhile would be lost. */
+export function unlessPressed(show) {
+  if (isPressed) postponed = show;
+  else show();
+}
+
 /** Offer a file as a download. */
 export function save(content, name) {
   const link = h("a", { download: name, href: URL.createObjectURL(content) });

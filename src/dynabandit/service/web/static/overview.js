@@ -1,7 +1,7 @@
 // The overview page: one card per bandit, and the form that creates a bandit
 import { call, follow, url } from "./api.js";
 import { showConnection } from "./connection.js";
-import { byId, clock, copy, count, h, meanReward, percent } from "./dom.js";
+import { byId, clock, copy, count, h, meanReward, percent, unlessPressed } from "./dom.js";
 import { arranged, onFilter, searched, showFound } from "./overview-list.js";
 import { onSubmit, open, parseObject, parseValue, PolicyFields, showProblem } from "./forms.js";
 import { whileWaiting } from "./waiting.js";
@@ -131,7 +131,7 @@ function followBandits() {
   following.abort();
   following = new AbortController();
   const query = followed === "" ? "" : `?${new URLSearchParams({ search: followed })}`;
-  follow(`/pages/bandits${query}`, (event, data) => show(data), showConnection, following.signal);
+  follow(`/pages/bandits${query}`, (event, data) => unlessPressed(() => show(data)), showConnection, following.signal);
 }
 
 /** Let the service search, if it has more bandits than the page. */
