@@ -1,8 +1,10 @@
+import math
 import threading
-import tracemalloc
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given, strategies as st
 import dynabandit as db
 from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.simulation import cpu
+from dynabandit.simulation.stepper import Paths
 from tools.laws import assert_share
 from tools.ready import EACH_SHAPE
 
@@ -263,42 +266,62 @@ def test_an_error_of_the_callback_ends_the_run(threads: int, error: type[BaseExc
 # --- Memory -------------------------------------------------------------------------------------------------
 
 
-def peak(horizon: int, replications: int, arms: int = 20, threads: int = 2) -> int:
-    """The most bytes held at once, arrays included."""
+@pytest.fixture
+def shapes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of the means of all blocks: replications x steps x arms. Nothing else grows with a simulation."""
+    noted: list[tuple[int, ...]] = []
+    write_blocks = cpu._blocks
+
+    def note(*arguments: Any) -> Iterator[tuple[int, int, Paths]]:
+        for block in write_blocks(*arguments):
+            noted.append(block[2].means.shape)
+            yield block
+
+    monkeypatch.setattr(cpu, "_blocks", note)
+    return noted
+
+
+def simulate_uniform(horizon: int, replications: int, arms: int = 20, threads: int = 2) -> None:
     world = db.environment("case-3", arms=arms)
-    db.simulate("uniform", world, horizon=1)
-    tracemalloc.start()
-    try:
-        db.simulate("uniform", world, horizon=horizon, replications=replications, times=10, threads=threads)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    db.simulate("uniform", world, horizon=horizon, replications=replications, times=10, threads=threads)
 
 
-def test_memory_does_not_grow_with_the_horizon() -> None:
-    short, long = peak(10_000, replications=8), peak(100_000, replications=8)
-    assert long < 1.1 * short
-    assert long < 100_000 * 8 * 20 * 8 / 20  # the means of all steps would take 128 MB
+@pytest.mark.parametrize(("horizon", "replications"), [(10_000, 8), (100_000, 8), (2_000, 320)])
+def test_memory_grows_neither_with_the_horizon_nor_with_the_replications(
+    shapes: list[tuple[int, ...]], horizon: int, replications: int
+) -> None:
+    simulate_uniform(horizon, replications)
+    assert all(math.prod(shape) <= cpu.BLOCK_CELLS for shape in shapes)
+    assert len(shapes) >= horizon * replications * 20 // cpu.BLOCK_CELLS
 
 
-def test_memory_hardly_grows_with_the_replications() -> None:
-    few, many = (peak(2_000, replications, threads=1) for replications in (32, 320))  # two threads may overlap or not
-    assert many < 1.5 * few
-    assert many < 2_000 * 320 * 20 * 8 / 20
+def test_with_many_arms_as_many_replications_run_at_a_time_as_memory_allows(
+    shapes: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arms, pools = 100_000, Mock(wraps=ThreadPoolExecutor)
+    monkeypatch.setattr(cpu, "ThreadPoolExecutor", pools)
+    noted: list[int] = []
+    needed = cpu.bytes_per_replication
+    monkeypatch.setattr(cpu, "bytes_per_replication", lambda request: noted.append(needed(request)) or noted[-1])
+    simulate_uniform(10, 1, arms)
+    assert noted[0] >= 8 * arms
+    for together, expected in ((1, []), (3, [3])):
+        monkeypatch.setattr(cpu, "MOST_BYTES", together * noted[0])
+        shapes.clear()
+        simulate_uniform(10, 6, arms, threads=6)
+        assert {shape[0] for shape in shapes} == {1}
+        assert [call.args[0] for call in pools.call_args_list] == expected
 
 
-def test_with_many_arms_as_many_replications_run_at_a_time_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    arms = 100_000
-    one = peak(10, replications=1, arms=arms, threads=1)
-    monkeypatch.setattr(cpu, "MOST_BYTES", one)
-    assert peak(10, replications=6, arms=arms, threads=6) < 1.5 * one
-
-
-def test_large_states_are_divided_into_tasks_of_one_replication(monkeypatch: pytest.MonkeyPatch) -> None:
-    reference, few = run("uniform", replications=8, threads=1), peak(20, replications=1, arms=1000, threads=1)
+def test_large_states_are_divided_into_tasks_of_one_replication(
+    shapes: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = run("uniform", replications=8, threads=1)
+    assert {shape[0] for shape in shapes} == {8}
     monkeypatch.setattr(cpu, "TASK_BYTES", 1)
+    shapes.clear()
     assert_same(run("uniform", replications=8, threads=1), reference)
-    assert peak(20, replications=12, arms=1000, threads=1) < 1.5 * few
+    assert {shape[0] for shape in shapes} == {1}
 
 
 # --- Bad input ----------------------------------------------------------------------------------------------
