@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import psutil  # type: ignore[import-untyped]
 import pytest
@@ -33,7 +34,7 @@ from dynabandit.experiments.result_store import ResultStore
 from dynabandit.experiments.task_parts import PartCollector, group_parts
 from dynabandit.experiments.tasks import PendingTask
 from tools.dask_cluster import SOURCE, ProcessCluster, kill, stored, thread_cluster
-from tools.waiting import PATIENCE
+from tools.waiting import PATIENCE, wait_for
 
 SMALL: dict[str, Any] = {"horizon": 500, "seed": 3, "times": 4}
 ENVIRONMENT = db.environment("case-1", arms=3)
@@ -75,6 +76,16 @@ def incomplete(out: Path) -> list[str]:
 
 def pending_tasks(spec: Spec = SPEC) -> list[PendingTask]:
     return [PendingTask(task, list(task.requests)) for task in make_plan(spec).tasks]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _patient() -> Iterator[None]:
+    """Wait for schedulers and workers as long as a busy machine needs."""
+    with pytest.MonkeyPatch.context() as patched, dask.config.set({"distributed.comm.timeouts.connect": PATIENCE}):
+        patched.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", f"{PATIENCE:g}s")  # of the processes of clusters
+        patched.setattr(dask_executor, "CONNECT_SECONDS", PATIENCE)
+        patched.setattr(dask_executor, "FIRST_WORKER_SECONDS", PATIENCE)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -177,25 +188,35 @@ def accept_ctrl_c() -> None:
 
 
 def test_ctrl_c_in_a_terminal_stops_a_local_cluster_and_leaves_the_store_complete(tmp_path: Path) -> None:
-    command = ["compare", "--env", "case-1", "ucb", "--replications", "1000", "--horizon", "60000", "--jobs", "1"]
+    replications = 20_000  # it would take minutes, and more on a busy machine
+    command = ["compare", "--env", "case-1", "ucb", "--replications", str(replications), "--horizon", "60000"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "dynabandit", *command, "--cluster", "local", "--out", str(tmp_path / "out")],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        [
+            sys.executable,
+            "-m",
+            "tools.held_command",
+            *command,
+            "--jobs",
+            "1",
+            "--cluster",
+            "local",
+            "--out",
+            tmp_path / "out",
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(Path(__file__).parents[1])])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
         preexec_fn=accept_ctrl_c,
     )
-    while not stored(tmp_path / "out"):
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=0.005)
+    wait_for(lambda: stored(tmp_path / "out") or process.poll() is not None)
     children = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to all processes of the session
     output, errors = process.communicate()
     assert process.returncode == 130, errors
     *stages, last = errors.splitlines()
-    assert stages == ["compiling on the workers, where that is needed", "simulating 40 tasks on 1 worker"]
+    assert stages == ["compiling on the workers, where that is needed", "simulating 800 tasks on 1 worker"]
     assert last.startswith("dynabandit: stopped. Finished results are stored in ")
     assert output == ""
     assert children
@@ -206,7 +227,7 @@ def test_ctrl_c_in_a_terminal_stops_a_local_cluster_and_leaves_the_store_complet
         environment=db.environment("case-1"),
         policies=(db.policy("ucb"),),
         horizon=60_000,
-        replications=1000,
+        replications=replications,
     )
     store = ResultStore(tmp_path / "out" / "store")
     keys = [key for one in pending_tasks(Spec(title="The same", experiments=(experiment,))) for key in one.keys]
@@ -278,7 +299,7 @@ def test_a_worker_that_joins_later_is_checked_when_it_gets_its_first_task(
 def test_a_cluster_without_workers_is_an_error_that_says_what_to_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dask_executor, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(dask_executor, "FIRST_WORKER_SECONDS", 0.5)
     with thread_cluster(workers=0) as address:
         with pytest.raises(ClusterError, match=f"has no workers; start some with: dask worker {address}"):
             run(SPEC, tmp_path / "out", cluster=address)

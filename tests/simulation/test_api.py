@@ -300,17 +300,15 @@ def test_with_many_arms_as_many_replications_run_at_a_time_as_memory_allows(
 ) -> None:
     arms, pools = 100_000, Mock(wraps=ThreadPoolExecutor)
     monkeypatch.setattr(cpu, "ThreadPoolExecutor", pools)
-    noted: list[int] = []
-    needed = cpu.bytes_per_replication
-    monkeypatch.setattr(cpu, "bytes_per_replication", lambda request: noted.append(needed(request)) or noted[-1])
-    simulate_uniform(10, 1, arms)
-    assert noted[0] >= 8 * arms
+    bytes_per_replication, noted = cpu.bytes_per_replication, Mock(return_value=20 * arms)
+    monkeypatch.setattr(cpu, "bytes_per_replication", noted)
     for together, expected in ((1, []), (3, [3])):
-        monkeypatch.setattr(cpu, "MOST_BYTES", together * noted[0])
+        monkeypatch.setattr(cpu, "MOST_BYTES", together * 20 * arms)
         shapes.clear()
         simulate_uniform(10, 6, arms, threads=6)
         assert {shape[0] for shape in shapes} == {1}
         assert [call.args[0] for call in pools.call_args_list] == expected
+    assert bytes_per_replication(noted.call_args.args[0]) >= 8 * arms
 
 
 def test_large_states_are_divided_into_tasks_of_one_replication(

@@ -1,6 +1,7 @@
 """`python -m tools.held_command` is `dynabandit`, but it does not end by itself, so that a test can stop it.
 
-It computes all tasks but the last one, and its worker processes do not compile what they are given.
+Its threads compute all tasks but the last one, and its worker processes do not compile what they are given. With a
+cluster it computes all tasks, and waits for the cluster as long as a busy machine needs.
 """
 
 import time
@@ -8,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from unittest import mock
 
 import dynabandit.cli
-from dynabandit.experiments import compiling
+from dynabandit.experiments import compiling, dask_executor
 from dynabandit.experiments.executors import ThreadExecutor
 from dynabandit.experiments.progress import ProgressReporter
 from dynabandit.experiments.tasks import PendingTask, Task, TaskResults
+from tools.waiting import PATIENCE
 
 WORKER = "import sys; sys.stdin.read()"
 compute = ThreadExecutor.compute
@@ -29,5 +31,6 @@ if __name__ == "__main__":
     with (
         mock.patch.object(ThreadExecutor, "compute", compute_all_but_last),
         mock.patch.object(compiling, "WORKER", WORKER),
+        mock.patch.multiple(dask_executor, CONNECT_SECONDS=PATIENCE, FIRST_WORKER_SECONDS=PATIENCE),
     ):
         dynabandit.cli.main()

@@ -29,7 +29,8 @@ from dynabandit.simulation.backends import cores
 
 Futures = queue.SimpleQueue[Any]  # that have ended, with a result or an error
 
-CONNECT_SECONDS = 10.0  # for a scheduler to answer, and for a first worker to appear
+CONNECT_SECONDS = 10.0  # for a scheduler to answer
+FIRST_WORKER_SECONDS = 10.0  # for a first worker to appear
 POLL_SECONDS = 5.0  # without a result, after which to check whether there are workers
 LARGEST_COST = 2e8  # of a group of parts, in updates of an arm: some seconds
 LARGEST_COST_PER_THREAD = 2e6  # more with over a hundred threads, so that the scheduler does not become the bottleneck
@@ -77,7 +78,7 @@ class DaskExecutor:
         """Raise an error unless there are workers, and all of them give the results of this machine."""
         with self._connection():
             try:
-                self.client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+                self.client.wait_for_workers(1, timeout=FIRST_WORKER_SECONDS)
             except TimeoutError:
                 raise ClusterError(
                     f"the scheduler at {self.address} has no workers; start some with: dask worker {self.address}"
