@@ -33,7 +33,7 @@ def busy_processes(count: int) -> Iterator[None]:
 
 def run_once(seed: int, output: Path) -> bool:
     """Run the compiled and the interpreted tests as `make test` does, in the random order of a seed."""
-    options = f"-p randomly --randomly-seed={seed} -n 2 --dist worksteal"  # `compiled` has its own -n
+    options = f"-x -p randomly --randomly-seed={seed} -n 2 --dist worksteal"  # `compiled` has its own -n
     command = ["make", "--jobs", "2", "compiled", "quiet-interpreted", "NICE=", f"PYTEST_ADDOPTS={options}"]
     with output.open("w", encoding="utf-8") as file:
         return subprocess.run(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT).returncode == 0
