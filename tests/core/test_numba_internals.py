@@ -335,7 +335,7 @@ def test_a_numba_with_other_names_compiles_as_usual() -> None:
 @needs_compiler
 def test_a_thread_can_be_asked_to_stop_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    function: Any = compiled(lambda x: twice_positive(x) - 1.0)
+    function: Any = compiled(lambda x: increase(x) - 1.0)
     with pytest.raises(numba_internals.CompilationStopped), numba_internals.stop_compiling_when(lambda: True):
         function(1.0)
     assert (function.signatures, gc.isenabled()) == ([], True)
