@@ -61,7 +61,7 @@ def test_a_failed_test_leaves_pictures_of_its_pages_their_console_and_the_log_of
     old = tmp_path / "failed" / "test_pages.py-test_that_passes"
     old.mkdir(parents=True)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "1", f"--rootdir={tmp_path}", "."]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""}  # two failures, so no -x from outside
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=PATIENCE)
     assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert not old.exists()
