@@ -466,6 +466,12 @@ def test_without_the_extra_it_says_what_to_install(module: str, monkeypatch: pyt
     assert status == f"dynabandit: this needs {module}, which is not installed: pip install 'dynabandit[lab]'"
 
 
+def test_modules_that_were_imported_anew_are_gone_after_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        without(patch, "nothing")(["list"])
+    assert db.experiments is sys.modules["dynabandit.experiments"] is commands.experiments
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     done = invoke(*COMPARE, "--out", tmp_path / "file" / "out")

@@ -20,6 +20,7 @@ from dynabandit.service import command_line
 from dynabandit.service.command_line import app
 from dynabandit.service.stores import open_store
 from service.stores.test_store_faults import LockedSqlite
+from tools.command_line import forget_modules
 from tools.harness import (
     ARMS,
     Running,
@@ -73,8 +74,7 @@ def test_reading_keys_of_a_wrong_name_makes_no_empty_store(tmp_path: Path) -> No
 
 
 def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith(("psycopg", "dynabandit.service.stores.postgres"))]:
-        monkeypatch.delitem(sys.modules, name)
+    forget_modules(monkeypatch, "psycopg", "dynabandit.service.stores.postgres")
     monkeypatch.setitem(sys.modules, "psycopg", None)
     assert "pip install 'dynabandit[postgres]'" in failed_command("serve", "--port", "0", "--store", "postgresql://x/y")
 

@@ -29,16 +29,18 @@ def call_main(monkeypatch: pytest.MonkeyPatch, arguments: list[str], stdout: Tex
     return 0
 
 
+def forget_modules(monkeypatch: pytest.MonkeyPatch, *prefixes: str) -> None:
+    """Let the modules whose names begin with one of these be imported anew, until the end of the test."""
+    for name in [name for name in sys.modules if name.startswith(prefixes)]:
+        package, _, own_name = name.rpartition(".")
+        if package in sys.modules:  # an import also sets an attribute of the package, which the test must not leave
+            monkeypatch.delattr(sys.modules[package], own_name, raising=False)
+        monkeypatch.delitem(sys.modules, name)
+
+
 def without(monkeypatch: pytest.MonkeyPatch, module: str) -> Callable[[list[str]], Any]:
     """Import the command line anew as if a package were not installed, and return a function that calls it."""
-    ours = (
-        "dynabandit.cli.",
-        "dynabandit.experiments",
-        "dynabandit.leaderboard",
-        "dynabandit.paper",
-        "dynabandit.service",
-    )
-    for name in [one for one in sys.modules if one.startswith((*ours, "dynabandit.playground", f"{module}."))]:
-        monkeypatch.delitem(sys.modules, name)
+    ours = ("cli.", "experiments", "leaderboard", "paper", "playground", "service")
+    forget_modules(monkeypatch, *(f"dynabandit.{name}" for name in ours), f"{module}.")
     monkeypatch.setitem(sys.modules, module, None)
     return lambda arguments: call_main(monkeypatch, arguments, sys.stdout)
