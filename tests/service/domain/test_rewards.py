@@ -128,12 +128,13 @@ def test_a_decision_without_a_reward_gets_the_default_exactly_once(
 
 @pytest.mark.promise(28)
 def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(
-    client: Client, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    server: Running, client: Client, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynabandit.service.settling.SETTLE_PAGE", 500)
     client.create("b", ARMS, "ucb", reward_window=10, default_reward=0)
     for _ in range(3):
         client.decide_many("b", 400)
+    server.finish_maintenance()  # pages are larger directly after decisions
     clock.seconds += 11
     wait_for(lambda: len(closed(client)) == 1200)
     assert client.state("b").sequence == 2401 + len(learned(client))
