@@ -4,6 +4,7 @@ import asyncio
 import functools
 import os
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,11 @@ def test_requests_that_wait_for_a_bandit_to_be_loaded_take_no_place_of_others(
     monkeypatch.setattr("dynabandit.service.request_queue.MAX_PARKED", 40)
     fill(f"sqlite:///{tmp_path}/store.db", ["a"], 10)
     store = SqliteStore(str(tmp_path / "store.db"))
-    service = Service(store, patience=PATIENCE, max_waiting=50)
-    loading, step = threading.Event(), service.writer._loader.step
+    loading, began = threading.Event(), time.monotonic()
+    # No time passes before all requests are there: one that waits for long keeps the others from waiting
+    timer = lambda: time.monotonic() if loading.is_set() else began  # noqa: E731
+    service = Service(store, patience=PATIENCE, max_waiting=50, timer=timer)
+    step = service.writer._loader.step
     monkeypatch.setattr(service.writer._loader, "step", lambda: step() if loading.is_set() else None)
 
     async def ask() -> list[Any]:
