@@ -5,7 +5,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork, snapshot_of
-from dynabandit.service.logging_setup import log
 from dynabandit.service.stores import Snapshot
 
 LARGE_STATE_ARMS = 500  # the state of this many arms is encoded in another thread
@@ -17,7 +16,7 @@ class SnapshotSaver:
     After a failure, which `on_failure` is told, only the next start takes longer.
     """
 
-    def __init__(self, work: UnitOfWork, on_failure: Callable[[], None]) -> None:
+    def __init__(self, work: UnitOfWork, on_failure: Callable[[Exception], None]) -> None:
         self._work, self._on_failure = work, on_failure
         self._saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
         self._encoding: dict[int, Future[Snapshot]] = {}
@@ -68,5 +67,4 @@ class SnapshotSaver:
             self._work.store.save_snapshot(bandit_number, snapshot)
             self._saved_at[bandit_number] = snapshot.sequence
         except Exception as error:  # the requests of this batch are committed, and must be answered
-            log.warning("snapshot failed", problem=str(error))
-            self._on_failure()
+            self._on_failure(error)
