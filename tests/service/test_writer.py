@@ -11,16 +11,19 @@ from unittest import mock
 
 import pytest
 
+from dynabandit.service import snapshots
 from dynabandit.service.api_types import Create
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.changes import create
 from dynabandit.service.domain.events import EventRow
+from dynabandit.service.domain.names import from_bytes
+from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ReplayMismatchError, StoreError
 from dynabandit.service.failure_log import LINE_SECONDS, MAX_PROBLEMS, OTHERS, FailureLog
 from dynabandit.service.request_queue import WriterRequest
 from dynabandit.service.service import READY_CACHED, Service
 from dynabandit.service.settling import Settler
-from dynabandit.service.stores import SqliteStore, open_store
+from dynabandit.service.stores import Snapshot, SqliteStore, Store, open_store
 from tools.harness import (
     ARMS,
     HeldStore,
@@ -222,3 +225,53 @@ def test_maintenance_that_fails_for_another_reason_is_logged_when_it_fails_and_w
         ("info", "maintenance works again", None),
         ("error", "maintenance failed", "odd"),
     ]
+
+
+def saved_snapshots(store: Store) -> dict[str, int]:
+    """Return the event of the latest snapshot of each bandit that has one."""
+    rows = store.rows(
+        "SELECT b.name, max(s.sequence) FROM snapshots s JOIN bandits b ON b.number = s.bandit GROUP BY 1"
+    )
+    return {from_bytes(bytes(name)): sequence for name, sequence in rows}
+
+
+@pytest.mark.promise(91)
+def test_the_last_snapshots_save_what_changed_while_there_is_time_and_the_rest_is_in_the_log(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "GROUP_SNAPSHOTS", 2)
+    steps = {"few": 1, "many": 9, "some": 5, "most": 20, "same": 0}
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        for name in steps:
+            client.create(name, ARMS)
+    seconds, snapshot = [0.0], UnitOfWork.snapshot
+
+    def slow(work: UnitOfWork, bandit_number: int) -> Snapshot:
+        seconds[0] += 1.0
+        return snapshot(work, bandit_number)
+
+    with running(open_store(sqlite_url), timer=lambda: seconds[0], snapshot_seconds=1.0) as server:
+        wait_for(lambda: len(server.service.writer._work.states) == len(steps))
+        with talking(server.url) as (client, _):
+            for name, count in steps.items():
+                for _ in range(count):
+                    client.decide(name)
+        monkeypatch.setattr(UnitOfWork, "snapshot", slow)
+        with captured_log("snapshots") as lines:
+            server.stop()
+    assert [(line["event"], line["bandits"]) for line in lines] == [("snapshots left out", 2)]
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        assert saved_snapshots(store) == {"few": 1, "many": 10, "some": 1, "most": 21, "same": 1}
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        assert {name: client.state(name).step for name in steps} == steps
+    assert_replay_agrees(sqlite_url)
+
+
+def test_a_bandit_that_did_not_change_is_not_saved_again(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS)
+    with running(open_store(sqlite_url)) as server:
+        wait_for(lambda: server.service.writer._work.states)
+        server.run_in_writer(lambda work: work.store.write([("DELETE FROM snapshots", ())]))
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        assert saved_snapshots(store) == {}

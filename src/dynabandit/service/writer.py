@@ -44,8 +44,8 @@ RETRY_SECONDS = 0.25  # until loading or erasing is tried again
 class Writer:
     """The thread that owns the states of all bandits and the store's connection for writing.
 
-    Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. For `max_waiting`,
-    `patience` and `timer` see `RequestQueue`.
+    Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. When it stops, it
+    saves snapshots for at most `snapshot_seconds`. For `max_waiting`, `patience` and `timer` see `RequestQueue`.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Writer:
         patience: float = 5.0,
         maintenance_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
+        snapshot_seconds: float = 2.0,
     ) -> None:
         self._work = work
         self._store = work.store
@@ -63,7 +64,7 @@ class Writer:
         self._timer = timer
         self.requests = RequestQueue(metrics, max_waiting, patience, timer, work.clock.now, maintenance_seconds)
         self.submit, self.admission = self.requests.submit, self.requests.admission
-        self._maintenance_seconds = maintenance_seconds
+        self._maintenance_seconds, self._snapshot_seconds = maintenance_seconds, snapshot_seconds
         self._thread = threading.Thread(target=self._run_thread, name="dynabandit-writer", daemon=True)
         self._stopping = False
         self._next_maintenance = 0.0
@@ -394,8 +395,10 @@ class Writer:
         if ready:
             self._resume_clock()
         self._serve([request for request in ready if not request.abandoned])
-        if applied >= WORTH_A_SNAPSHOT and bandit_number in self._work.states:
-            self._snapshots.save(bandit_number)
+        if bandit_number in self._work.states:
+            self._snapshots.note_loaded(bandit_number, self._work.states[bandit_number].sequence - applied)
+            if applied >= WORTH_A_SNAPSHOT:
+                self._snapshots.save(bandit_number)
 
     def _settle(self, events: int) -> None:
         """Learn and close decisions that are due, after requests with so many events were served."""
@@ -404,13 +407,14 @@ class Writer:
         self._settler.finish(requests)
 
     def _shutdown(self) -> None:
-        """Save snapshots, and close the store."""
+        """Save the time and snapshots, and close the store."""
         for request in self._parked:
             request.error = StoreError("the service is stopping")
         self.requests.answer(self._parked)
         self._loader.stop()
-        self._snapshots.save_all()
         with contextlib.suppress(StoreError):
             if self.is_prepared:
                 self._store.save_time(self._work.clock.now())
+        until = self._timer() + self._snapshot_seconds
+        self._snapshots.save_all(lambda: self._timer() < until)
         self._store.close()
