@@ -76,7 +76,7 @@ class Writer:
         self._parked: list[WriterRequest] = []  # wait until their bandits are loaded
         self._next_work_between = 0.0
         self.is_prepared = False  # before, the tables may be those of an earlier release
-        self.alert_raised = threading.Event()  # since the webhook has looked for alerts
+        self.on_alert: Callable[[], object] = lambda: None  # called after the commit of an alert
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
         self._store_failures = FailureLog("store", timer)
@@ -236,7 +236,7 @@ class Writer:
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
             self._metrics.lifts.note(state.settings.name, state.monitoring.lift)
             if self._metrics.count_alerts(state.settings.name, events):
-                self.alert_raised.set()
+                self.on_alert()
             if state.shadow is not None:
                 self._metrics.count_shadow(state.settings.name, events)
         self._eraser.add(work.erasing)

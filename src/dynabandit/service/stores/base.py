@@ -29,7 +29,7 @@ DELETED, ERASING = 1, 2  # in the column `deleted`
 AFTER_SLASH = chr(ord("/") + 1)
 REFERENCES = {  # to a bandit
     "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "units": "bandit",
-    "alert_positions": "bandit", "bandits": "number",
+    "alert_positions": "bandit", "refused_alerts": "bandit", "bandits": "number",
 }  # fmt: skip
 
 VALUES_PER_STATEMENT = 500
