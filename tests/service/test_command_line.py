@@ -100,6 +100,32 @@ def test_calls_in_progress_are_answered_before_the_signal_ends_the_process(
         assert server.process.returncode in (-stop, 128 + stop)
 
 
+@pytest.mark.promise(91)
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_store_that_does_not_answer_does_not_delay_the_end(
+    sqlite_url: str, stop: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DYNABANDIT_STOP_SECONDS", "0.2")
+    with sigint_not_ignored(), process(sqlite_url) as server, ThreadPoolExecutor(1) as pool:
+        with talking(server.url) as (client, _):
+            client.create("b", ARMS)
+            client.decide("b")
+        other = LockedSqlite(sqlite_url)
+        other.take()
+        call = pool.submit(Client(server.url, timeout=PATIENCE, tries=1).decide, "b")
+        with talking(server.url) as (_, http):
+            wait_for(lambda: "dynabandit_waiting 1.0" in http.get("/metrics").text)
+        server.process.send_signal(stop)
+        logged = server.process.communicate(timeout=PATIENCE)[1]
+        assert server.process.returncode == -stop
+        assert "stopped before all was done" in logged
+        assert call.exception(PATIENCE) is not None
+        other.give()
+    with running(open_store(sqlite_url)) as again, talking(again.url) as (client, _):
+        assert client.state("b").step == 1, "what was acknowledged is there"
+    assert_replay_agrees(sqlite_url)
+
+
 @contextlib.contextmanager
 def sigint_not_ignored() -> Iterator[None]:
     """Let new processes start with the default action for SIGINT.

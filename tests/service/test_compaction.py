@@ -96,6 +96,41 @@ def test_the_idempotency_key_of_a_decision_that_stays_is_kept(store_url: str, cl
         assert client.decide("b", key="kept") == kept
 
 
+@pytest.mark.promise(127, 166)
+def test_the_metrics_of_a_decision_that_stays_are_kept_and_count_once(store_url: str, clock: ManualClock) -> None:
+    rules = {metric: {"bound": 5.0, "direction": "max", "range": [0, 10]} for metric in ("latency", "cost")}
+    with shop_on(store_url, clock) as shop:
+        client = shop.client
+
+        def counts() -> list[int]:
+            return [sum(arm.count for arm in one.arms) for one in client.state("b").guardrails]
+
+        def metrics() -> list[tuple[Any, ...]]:
+            return shop.read("SELECT key FROM events WHERE kind = 'metric' ORDER BY sequence")
+
+        client.create("b", ARMS, seed=1, guardrails=rules)
+        kept, removed = client.decide_many("b", 2)
+        for decision in (removed, kept):
+            client.metrics(decision.decision, {"latency": 1, "cost": 2})
+        client.reward(removed.decision, 1)
+        shop.wall = NEW
+        shop.learn(3)
+        assert shop.compact(NEW).removed == 3, "a decision and its two metrics, but not the last event"
+        assert metrics() == [("metric\n1\nlatency",), ("metric\n1\ncost",)]
+        client.metrics(kept.decision, {"latency": 1, "cost": 2})
+        assert counts() == [2, 2]
+        assert status_of(client.metrics, kept.decision, {"latency": 3}) == 409
+        assert status_of(client.metrics, removed.decision, {"latency": 1}) == 410
+        client.reward(kept.decision, 1)
+        shop.wall = NEW + 10
+        shop.learn(3)
+        shop.compact(NEW + 1)
+        assert metrics() == []
+        state = client.state("b")
+    drop_snapshots(store_url)
+    assert check_replay(store_url, state.sequence - 4) == state.state_hash
+
+
 @pytest.mark.promise(120, 124, 125, 127, 128, 131)
 @pytest.mark.parametrize("settings", [AT_ONCE, SETTLED], ids=["at once", "settled"])
 def test_a_compacted_log_leads_to_the_same_state_and_keeps_what_is_still_needed(

@@ -1,5 +1,6 @@
 """The page about the service cannot drift from it."""
 
+import inspect
 import json
 import re
 import shutil
@@ -70,8 +71,11 @@ def test_the_page_states_the_limits_of_connections_and_commits(sqlite_url: str) 
     words = " ".join(PAGE.split())
     assert [text for text in limits_of_connections if text not in words] == []
     config = server.make_server(Service(open_store(sqlite_url))).config
-    assert (config.timeout_keep_alive, config.timeout_graceful_shutdown) == (waits.keep_alive, 10)
-    assert "Calls in progress are answered, for at most ten seconds" in words
+    assert (config.timeout_keep_alive, config.timeout_graceful_shutdown) == (waits.keep_alive, waits.shutdown)
+    snapshots = inspect.signature(Service).parameters["snapshot_seconds"].default
+    assert (waits.shutdown, waits.stop_request, snapshots, waits.stop) == (7, 1, 2, 10)
+    assert "Calls in progress are answered, for at most seven seconds" in words
+    assert "at the latest ten seconds after it. A request of which a part is missing is given one second" in words
 
 
 def test_every_promise_has_a_test_and_every_such_test_names_a_promise() -> None:

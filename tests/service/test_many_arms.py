@@ -92,7 +92,7 @@ def test_no_snapshot_of_a_large_state_is_left_out(sqlite_url: str, monkeypatch: 
         saver.save_encoded()
 
     monkeypatch.setattr(snapshots, "snapshot_of", encoded)
-    saver = snapshots.SnapshotSaver(shop.work, lambda: failures.append("told"))
+    saver = snapshots.SnapshotSaver(shop.work, lambda error: failures.append("told"))
     saver.save(shop.bandit_number)
     shop.decide()
     saver.save(shop.bandit_number)  # a change of policy
@@ -104,7 +104,7 @@ def test_no_snapshot_of_a_large_state_is_left_out(sqlite_url: str, monkeypatch: 
     saver.save(shop.bandit_number)
     finish()
     assert (saved(), failures) == ([1, 2], ["told"])
-    saver.save_all()
+    saver.save_all(lambda: True)
     assert saved() == [1, 2, 3]
     shop.store.close()
 

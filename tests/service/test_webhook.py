@@ -14,13 +14,14 @@ import pytest
 
 from dynabandit.client import Client
 from dynabandit.service.service import Webhook
-from dynabandit.service.stores import Store, open_store
-from dynabandit.service.stores.alert_positions import next_alerts
-from tools.harness import ARMS, failed_command, running, talking
+from dynabandit.service.stores import Store, alert_positions, open_store
+from dynabandit.service.stores.alert_positions import first_waiting, refused_alerts, save_refusal
+from dynabandit.service.webhook import MAX_REFUSALS
+from tools.harness import ARMS, captured_log, failed_command, running, talking
 from tools.waiting import PATIENCE, wait_for
 
 SECRET = b"a secret of the operator"
-RULES = {"latency": {"bound": 0.5, "direction": "max", "range": [0, 10]}}
+RULES = {metric: {"bound": 0.5, "direction": "max", "range": [0, 10]} for metric in ("latency", "errors")}
 
 
 class Received(NamedTuple):
@@ -30,11 +31,18 @@ class Received(NamedTuple):
 
 
 class Receiver:
-    """An HTTP server that answers with the given statuses, then with 200; it can keep its caller waiting."""
+    """An HTTP server that answers with the given statuses, then with 200; it can keep its caller waiting.
+
+    Alerts of the bandits of `refused` get a status of their own. Those of `endless` get an answer that begins, and then
+    the same piece again and again, a hundred times per second.
+    """
 
     def __init__(self) -> None:
         self.received: list[Received] = []
         self.statuses: list[int] = []
+        self.refused: dict[str, int] = {}
+        self.endless: dict[str, bytes] = {}
+        self.ended = threading.Event()
         self.answers = threading.Event()
         self.answers.set()
         receiver = self
@@ -44,7 +52,14 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 receiver.received.append(Received(self.path, dict(self.headers), body))
                 receiver.answers.wait(PATIENCE)
-                status = receiver.statuses.pop(0) if receiver.statuses else 200
+                bandit = json.loads(body)["bandit"]
+                if bandit in receiver.endless:
+                    with contextlib.suppress(OSError):
+                        self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+                        while not receiver.ended.wait(0.01):
+                            self.wfile.write(receiver.endless[bandit])
+                    return
+                status = receiver.statuses.pop(0) if receiver.statuses else receiver.refused.get(bandit, 200)
                 self.send_response(status)
                 if status in (302, 307):
                     self.send_header("Location", "/elsewhere")
@@ -60,12 +75,17 @@ class Receiver:
         )
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
+    def bandits(self) -> list[str]:
+        """Return the bandits of the alerts that came, in order."""
+        return [json.loads(one.body)["bandit"] for one in self.received]
+
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     one = Receiver()
     yield one
     one.answers.set()
+    one.ended.set()
     one.server.shutdown()
     one.server.server_close()
 
@@ -73,14 +93,17 @@ def receiver() -> Iterator[Receiver]:
 def has_no_alerts(store: Store) -> bool:
     """Whether all alerts were accepted."""
     with contextlib.closing(store.reader()) as reader:
-        return not next_alerts(reader)
+        return not first_waiting(reader)
 
 
-def violate(client: Client, name: str) -> None:
-    """Raise an alert."""
+def violate(client: Client, name: str, *metrics: str) -> None:
+    """Raise an alert, or one for each metric."""
     client.create(name, ARMS, "ucb", guardrails=RULES, seed=1)
-    for decision in client.decide_many(name, 30):
-        client.metrics(decision.decision, {"latency": 9 if decision.arm == "red" else 0})
+    decisions = client.decide_many(name, 30)
+    for metric in metrics or ("latency",):
+        for decision in decisions:
+            if decision.arm == "red":
+                client.metrics(decision.decision, {metric: 9})
 
 
 @pytest.mark.promise(171, 172)
@@ -124,6 +147,117 @@ def test_an_alert_that_was_not_accepted_is_sent_after_a_restart(receiver: Receiv
         wait_for(lambda: len(receiver.received) > before)
         wait_for(lambda: has_no_alerts(server.store))
     assert {one.body for one in receiver.received} == {receiver.received[0].body}
+
+
+@pytest.mark.promise(280)
+def test_an_alert_that_is_refused_is_given_up_and_those_of_other_bandits_do_not_wait_for_it(
+    receiver: Receiver, store_url: str
+) -> None:
+    receiver.refused = {"b": 400}
+    webhook = receiver.webhook._replace(first_retry=PATIENCE)
+    with running(open_store(store_url), webhook=webhook) as server, talking(server.url) as (client, _):
+        violate(client, "b", "latency", "errors")
+        wait_for(lambda: receiver.received)
+        violate(client, "c")
+        wait_for(lambda: receiver.bandits()[-1] == "c")
+        assert receiver.bandits() == ["b", "c"], "b waits for its next attempt"
+    with (
+        captured_log("webhook") as lines,
+        running(open_store(store_url), webhook=receiver.webhook) as server,
+        talking(server.url) as (client, http),
+    ):
+        wait_for(lambda: has_no_alerts(server.store))
+        sent = [json.loads(one.body) for one in receiver.received]
+        attempts = [alert["metric"] for alert in sent[2:] if alert["bandit"] == "b"]
+        assert attempts == ["latency"] * MAX_REFUSALS + ["errors"] * MAX_REFUSALS, "in order"
+        receiver.refused.clear()
+        violate(client, "d")
+        wait_for(lambda: has_no_alerts(server.store))
+        assert {name: [alert.refused for alert in client.alerts(name)] for name in "bcd"} == {
+            "b": [400, 400],
+            "c": [None],
+            "d": [None],
+        }
+        assert "dynabandit_alerts_refused_total 2.0" in http.get("/metrics").text
+        assert [(line["event"], line["bandit"], line["status"]) for line in lines] == [
+            ("alert was refused", "b", 400)
+        ] * 2
+        client.delete("b", erase=True)
+        with contextlib.closing(server.store.reader()) as reader:
+            wait_for(lambda: reader.rows("SELECT count(*) FROM refused_alerts") == [(0,)])
+
+
+@pytest.mark.promise(172)
+def test_an_alert_is_not_given_up_while_the_receiver_asks_for_another_attempt(
+    receiver: Receiver, sqlite_url: str
+) -> None:
+    receiver.statuses = [408, 425, 429] * 2
+    with running(open_store(sqlite_url), webhook=receiver.webhook) as server, talking(server.url) as (client, _):
+        violate(client, "b")
+        wait_for(lambda: has_no_alerts(server.store))
+        [alert] = client.alerts("b")
+    assert (alert.refused, len(receiver.received)) == (None, 7)
+
+
+@pytest.mark.promise(280)
+def test_the_latest_refused_alerts_are_kept(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alert_positions, "MAX_REFUSED", 5)
+    with contextlib.closing(open_store(store_url)) as store:
+        store.prepare()
+        for number in range(3):
+            for sequence in range(1, 5):
+                store.write(save_refusal(number, sequence, 400 + number, wall=number))
+        kept = [len(refused_alerts(store, number)) for number in range(3)]
+        assert (kept, refused_alerts(store, 2)[1]) == ([0, 1, 4], 402)
+
+
+@pytest.mark.promise(173)
+@pytest.mark.parametrize(
+    ("piece", "seconds"), [(b"x", 0.5), (b"x" * 100_000, PATIENCE)], ids=["byte after byte", "too large"]
+)
+def test_an_answer_that_does_not_end_is_not_read_to_its_end(
+    receiver: Receiver, sqlite_url: str, piece: bytes, seconds: float
+) -> None:
+    receiver.endless = {"b": piece}
+    webhook = receiver.webhook._replace(timeout=seconds)
+    with running(open_store(sqlite_url), webhook=webhook) as server, talking(server.url) as (client, _):
+        violate(client, "b")
+        wait_for(lambda: receiver.received)
+        violate(client, "c")
+        wait_for(lambda: "c" in receiver.bandits())
+        receiver.endless.clear()
+        wait_for(lambda: has_no_alerts(server.store))
+
+
+def test_a_damaged_alert_holds_back_those_of_its_bandit_only(receiver: Receiver, sqlite_url: str) -> None:
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        violate(client, "b")
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        store.write([("UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE kind = 'alert'", ())])
+    with (
+        captured_log("webhook") as lines,
+        running(open_store(sqlite_url), webhook=receiver.webhook) as server,
+        talking(server.url) as (client, _),
+    ):
+        wait_for(lambda: lines)
+        violate(client, "c")
+        wait_for(lambda: receiver.received)
+    assert receiver.bandits() == ["c"]
+    assert [line["event"] for line in lines] == ["sending alerts failed"]
+
+
+@pytest.mark.promise(91)
+def test_a_receiver_that_does_not_answer_does_not_delay_the_end(receiver: Receiver, sqlite_url: str) -> None:
+    receiver.answers.clear()
+    with running(open_store(sqlite_url), webhook=receiver.webhook) as server, talking(server.url) as (client, _):
+        violate(client, "b")
+        wait_for(lambda: receiver.received)
+        server.stop()
+    receiver.answers.set()
+    with running(open_store(sqlite_url), webhook=receiver.webhook) as server:
+        wait_for(lambda: has_no_alerts(server.store))
+    first, *again = receiver.received
+    assert [one.body for one in again] == [first.body]
 
 
 @pytest.mark.promise(173)

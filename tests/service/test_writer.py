@@ -2,18 +2,28 @@
 
 import asyncio
 import contextlib
+import functools
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
+from dynabandit.service import snapshots
 from dynabandit.service.api_types import Create
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.changes import create
 from dynabandit.service.domain.events import EventRow
+from dynabandit.service.domain.names import from_bytes
+from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ReplayMismatchError, StoreError
+from dynabandit.service.failure_log import LINE_SECONDS, MAX_PROBLEMS, OTHERS, FailureLog
+from dynabandit.service.request_queue import WriterRequest
 from dynabandit.service.service import READY_CACHED, Service
-from dynabandit.service.stores import SqliteStore, open_store
+from dynabandit.service.settling import Settler
+from dynabandit.service.stores import Snapshot, SqliteStore, Store, open_store
 from tools.harness import (
     ARMS,
     HeldStore,
@@ -84,7 +94,7 @@ def test_a_state_that_disagrees_with_its_log_is_loaded_again(sqlite_url: str, mo
 
 
 class FailingStore(SqliteStore):
-    """A store that cannot save the time of the clock while it has a problem, and counts how often it did."""
+    """A store that accepts no writes while it has a problem, and counts how often it saved the time of the clock."""
 
     problem: str | None = None
     saved = 0
@@ -94,6 +104,11 @@ class FailingStore(SqliteStore):
             raise StoreError(self.problem)
         self.saved += 1
         super().save_time(now)
+
+    def commit(self, *arguments: Any) -> None:
+        if self.problem is not None:
+            raise StoreError(self.problem)
+        super().commit(*arguments)
 
 
 def test_readiness_writes_to_the_store_only_now_and_then(tmp_path: Path) -> None:
@@ -142,16 +157,121 @@ def test_a_request_that_the_store_does_not_answer_in_time_fails(tmp_path: Path) 
 
 
 @pytest.mark.promise(103)
-def test_an_unavailable_store_is_logged_when_it_goes_and_when_it_is_back(tmp_path: Path) -> None:
+def test_a_store_that_fails_is_logged_when_it_begins_once_per_minute_and_when_it_works_again(tmp_path: Path) -> None:
+    seconds, names = [0.0], itertools.count()
     with contextlib.closing(FailingStore(str(tmp_path / "store.db"))) as store:
+        writer = Service(store, timer=lambda: seconds[0]).writer
+
+        def call(problem: str | None, calls: int) -> None:
+            store.problem = problem
+            asked = [functools.partial(create, name=f"b{next(names)}", asked=Create(arms=ARMS)) for _ in range(calls)]
+            requests = [WriterRequest(one, alone=True, future=mock.Mock()) for one in asked]
+            writer._serve(requests)
+            assert [request.error is None for request in requests] == [problem is None] * calls
+
+        with captured_log("failure_log") as lines, captured_log("writer") as others:
+            for second in range(125):  # a call per second fails, and maintenance, too
+                seconds[0] = second
+                call("locked" if second == 90 else "full", calls=1)
+                writer._maintain()
+            for second in range(125, 200):  # for a moment it seems to work
+                seconds[0] = second
+                call("full" if second == 130 else None, calls=1)
+                writer._maintain()
+    assert others == []
+    assert [(line["log_level"], line["event"]) for line in lines] == [
+        ("error", "store failed"),
+        ("error", "store still fails"),
+        ("error", "store still fails"),
+        ("info", "store works again"),
+    ]
+    began, first, second, end = lines
+    assert (began["problem"], began["calls"]) == ("full", 1)
+    assert (first["seconds"], first["calls"]) == (60.0, {"full": 60})
+    assert (second["seconds"], second["calls"]) == (120.0, {"full": 59, "locked": 1})
+    assert (end["seconds"], end["calls"]) == (131.0, {"full": 125, "locked": 1})
+
+
+def test_a_line_names_a_limited_number_of_problems() -> None:
+    seconds = [0.0]
+    failures = FailureLog("store", lambda: seconds[0])
+    with captured_log("failure_log") as lines:
+        for number in range(1000):
+            failures.note_failure(f"problem {number}")
+        seconds[0] = LINE_SECONDS
+        failures.note_failure("problem 0")
+    [_, line] = lines
+    assert line["calls"] == {**{f"problem {number}": 1 for number in range(MAX_PROBLEMS)}, OTHERS: 990}
+
+
+def test_maintenance_that_fails_for_another_reason_is_logged_when_it_fails_and_when_it_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems: list[str | None] = [None, "odd", "odd", "even", None, None, "odd"]
+
+    def find(settler: Settler) -> None:
+        if (problem := problems.pop(0)) is not None:
+            raise ArithmeticError(problem)
+
+    monkeypatch.setattr(Settler, "find", find)
+    with contextlib.closing(SqliteStore(str(tmp_path / "store.db"))) as store:
         writer = Service(store).writer
         with captured_log("writer") as lines:
-            for store.problem in (None, "gone", "gone", "full", None, None, "gone"):
-                writer._next_save = 0.0
+            while problems:
                 writer._maintain()
     assert [(line["log_level"], line["event"], line.get("problem")) for line in lines] == [
-        ("error", "maintenance failed", "gone"),
-        ("error", "maintenance failed", "full"),
+        ("error", "maintenance failed", "odd"),
+        ("error", "maintenance failed", "even"),
         ("info", "maintenance works again", None),
-        ("error", "maintenance failed", "gone"),
+        ("error", "maintenance failed", "odd"),
     ]
+
+
+def saved_snapshots(store: Store) -> dict[str, int]:
+    """Return the event of the latest snapshot of each bandit that has one."""
+    rows = store.rows(
+        "SELECT b.name, max(s.sequence) FROM snapshots s JOIN bandits b ON b.number = s.bandit GROUP BY 1"
+    )
+    return {from_bytes(bytes(name)): sequence for name, sequence in rows}
+
+
+@pytest.mark.promise(91)
+def test_the_last_snapshots_save_what_changed_while_there_is_time_and_the_rest_is_in_the_log(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "GROUP_SNAPSHOTS", 2)
+    steps = {"few": 1, "many": 9, "some": 5, "most": 20, "same": 0}
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        for name in steps:
+            client.create(name, ARMS)
+    seconds, snapshot = [0.0], UnitOfWork.snapshot
+
+    def slow(work: UnitOfWork, bandit_number: int) -> Snapshot:
+        seconds[0] += 1.0
+        return snapshot(work, bandit_number)
+
+    with running(open_store(sqlite_url), timer=lambda: seconds[0], snapshot_seconds=1.0) as server:
+        wait_for(lambda: len(server.service.writer._work.states) == len(steps))
+        with talking(server.url) as (client, _):
+            for name, count in steps.items():
+                for _ in range(count):
+                    client.decide(name)
+        monkeypatch.setattr(UnitOfWork, "snapshot", slow)
+        with captured_log("snapshots") as lines:
+            server.stop()
+    assert [(line["event"], line["bandits"]) for line in lines] == [("snapshots left out", 2)]
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        assert saved_snapshots(store) == {"few": 1, "many": 10, "some": 1, "most": 21, "same": 1}
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        assert {name: client.state(name).step for name in steps} == steps
+    assert_replay_agrees(sqlite_url)
+
+
+def test_a_bandit_that_did_not_change_is_not_saved_again(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS)
+    with running(open_store(sqlite_url)) as server:
+        wait_for(lambda: server.service.writer._work.states)
+        server.run_in_writer(lambda work: work.store.write([("DELETE FROM snapshots", ())]))
+    with contextlib.closing(open_store(sqlite_url)) as store:
+        assert saved_snapshots(store) == {}

@@ -4,6 +4,7 @@ A connection, or a write of the store, that is slow because the machine is busy 
 """
 
 import functools
+import os
 from unittest import mock
 
 from dynabandit.service import command_line
@@ -15,7 +16,12 @@ from dynabandit.service.stores import sqlite
 from tools.waiting import PATIENCE
 
 LONG_LIMITS = TimeLimits(
-    request=PATIENCE, refused=PATIENCE, write=PATIENCE, keep_alive=int(PATIENCE), shutdown=int(PATIENCE)
+    request=PATIENCE,
+    refused=PATIENCE,
+    write=PATIENCE,
+    keep_alive=int(PATIENCE),
+    shutdown=int(PATIENCE),
+    stop=float(os.environ.get("DYNABANDIT_STOP_SECONDS", PATIENCE)),
 )
 
 if __name__ == "__main__":
@@ -23,7 +29,7 @@ if __name__ == "__main__":
         mock.patch.multiple(
             command_line,
             make_server=functools.partial(make_server, limits=LONG_LIMITS),
-            Service=functools.partial(Service, ready_seconds=PATIENCE),
+            Service=functools.partial(Service, ready_seconds=PATIENCE, snapshot_seconds=PATIENCE),
         ),
         mock.patch.object(telemetry_settings, "STOP_SECONDS", PATIENCE),
         mock.patch.object(sqlite, "BUSY_SECONDS", PATIENCE),

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from dynabandit.service.domain.applied_changes import learns
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.events import CLOSE, DECISION, LEARN, METRIC, POLICY, REWARD, SHADOW
+from dynabandit.service.domain.events import CLOSE, DECISION, LEARN, METRIC, POLICY, REWARD, SHADOW, read_metric_key
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.log_start import start_event, state_at_start
 from dynabandit.service.errors import ReplayMismatchError
@@ -15,10 +15,11 @@ from dynabandit.service.stores.due_decisions import reward_ages
 REMOVED_ROWS = 1_000  # events that one transaction checks and removes: a service that uses the store waits for it
 # Decisions that have no reward yet, or that the policy has not learned yet, are still needed, and so are their rewards
 REMOVE = (
-    "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ? AND (kind IN (?, ?) OR (kind IN (?, ?)"
+    "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ? AND (kind = ? OR (kind IN (?, ?)"
     " AND settles <= ?) OR (kind = ? AND step <= ? AND EXISTS (SELECT 1 FROM events r WHERE r.bandit = events.bandit"
     " AND r.settles = events.step AND r.sequence <= ?)))"
 )
+METRICS = "SELECT sequence, key FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ? AND kind = ?"
 NEXT_ROWS = (
     "SELECT max(sequence) FROM (SELECT sequence FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ?"
     " ORDER BY sequence LIMIT ?) AS following"
@@ -114,8 +115,20 @@ def _remove(store: Store, state: LoggedState) -> int:
     before = store.rows(*count)[0][0]
     after = 0
     while (to := store.rows(NEXT_ROWS, (bandit_number, after, last - 1, REMOVED_ROWS))[0][0]) is not None:
-        remove = (bandit_number, after, to, LEARN, METRIC, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
+        remove = (bandit_number, after, to, LEARN, REWARD, CLOSE, learned_to, DECISION, learned_to, last)
         store.write([(REMOVE, remove), (FORGET_KEYS, (bandit_number, after, to, HAS_FIELDS, HAS_COUNT))])
+        _remove_metrics(store, bandit_number, after, to)
         after = to
     removed: int = before - store.rows(*count)[0][0]
     return removed
+
+
+def _remove_metrics(store: Store, bandit_number: int, after: int, to: int) -> None:
+    """Remove the metrics of decisions that are gone; those of the others say that they were counted."""
+    steps = {
+        sequence: read_metric_key(key)[0] for sequence, key in store.rows(METRICS, (bandit_number, after, to, METRIC))
+    }
+    stays = "SELECT step FROM events WHERE bandit = ? AND step IN ({})"
+    kept = {step for (step,) in store.rows_in(stays, sorted(set(steps.values())), bandit_number)}
+    gone = [sequence for sequence, step in steps.items() if step not in kept]
+    store.rows_in("DELETE FROM events WHERE bandit = ? AND sequence IN ({})", gone, bandit_number)

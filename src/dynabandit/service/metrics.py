@@ -51,6 +51,8 @@ class ServiceMetrics:
         to.register(self.lifts)
         text = "Alerts of guardrails and of the sample ratio."
         self.alerts = Counter("dynabandit_alerts", text, ["bandit", "alert"], registry=to)
+        text = "Alerts that the webhook has refused for good."
+        self.alerts_refused = Counter("dynabandit_alerts_refused", text, registry=to)
         text = "Decisions that were compared with the choice of a shadow policy."
         self.shadow_decisions = Counter("dynabandit_shadow_decisions", text, ["bandit"], registry=to)
         text = "Those of them at which both chose the same."

@@ -105,7 +105,8 @@ class GuardrailState(Struct):
 class Alert(Struct, omit_defaults=True):
     """An alert: an arm violates a guardrail, or the groups of a holdout do not have their shares of the rewards.
 
-    `policy` and `holdout` are the numbers of rewards of the groups.
+    `policy` and `holdout` are the numbers of rewards of the groups. `refused` is the status with which the webhook has
+    refused the alert so often that it is not sent any more.
     """
 
     sequence: int
@@ -123,6 +124,7 @@ class Alert(Struct, omit_defaults=True):
     share: float | None = None
     policy: int | None = None
     holdout: int | None = None
+    refused: int | None = None
 
 
 class Alerts(Struct):

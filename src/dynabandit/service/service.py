@@ -61,6 +61,7 @@ class Service:
         maintenance_seconds: float = 1.0,
         key_seconds: float = 1.0,
         ready_seconds: float = 2.0,
+        snapshot_seconds: float = 2.0,
         timer: Callable[[], float] = time.monotonic,
         webhook: Webhook | None = None,
         allowed_origins: Collection[str] = (),
@@ -77,7 +78,7 @@ class Service:
         clock = clock or Clock()
         self.note_refusal = clock.note_refusal  # of a request that may be repeated: reward windows then end later
         work = UnitOfWork(store, clock)
-        self.writer = Writer(work, self.metrics, max_waiting, patience, maintenance_seconds, timer)
+        self.writer = Writer(work, self.metrics, max_waiting, patience, maintenance_seconds, timer, snapshot_seconds)
         # Long work has its own threads, and so have pages of the log, for which short reads do not wait. So have the
         # keys: learning that one was revoked must not wait for anything
         self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)

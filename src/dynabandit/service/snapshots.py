@@ -9,6 +9,7 @@ from dynabandit.service.logging_setup import log
 from dynabandit.service.stores import Snapshot
 
 LARGE_STATE_ARMS = 500  # the state of this many arms is encoded in another thread
+GROUP_SNAPSHOTS, GROUP_CHARACTERS = 100, 1 << 20  # that one transaction writes when the service stops
 
 
 class SnapshotSaver:
@@ -17,7 +18,7 @@ class SnapshotSaver:
     After a failure, which `on_failure` is told, only the next start takes longer.
     """
 
-    def __init__(self, work: UnitOfWork, on_failure: Callable[[], None]) -> None:
+    def __init__(self, work: UnitOfWork, on_failure: Callable[[Exception], None]) -> None:
         self._work, self._on_failure = work, on_failure
         self._saved_at: dict[int, int] = {}  # bandit -> sequence of the latest snapshot
         self._encoding: dict[int, Future[Snapshot]] = {}
@@ -53,14 +54,52 @@ class SnapshotSaver:
             if is_wanted and bandit_number in self._work.states:
                 self.save(bandit_number)
 
-    def save_all(self) -> None:
-        """Save a snapshot of every state that changed since its latest one, and end the thread."""
-        self._thread.shutdown()
+    def note_loaded(self, bandit_number: int, sequence: int) -> None:
+        """Note that a bandit was loaded from what the store has of its state after an event."""
+        self._saved_at.setdefault(bandit_number, sequence)
+
+    def save_all(self, may_continue: Callable[[], bool]) -> None:
+        """Save a snapshot of every state that changed since its latest one, while it may continue; end the thread.
+
+        Those with the most events come first. The events of the others are in the log.
+        """
+        self._thread.shutdown(cancel_futures=True)
         self._wanted.clear()  # they are saved here
+        self._encoding = {number: encoded for number, encoded in self._encoding.items() if not encoded.cancelled()}
         self.save_encoded()
-        for bandit_number, state in list(self._work.states.items()):
-            if not state.deleted and state.sequence > self._saved_at.get(bandit_number, 0):
-                self._save(bandit_number, functools.partial(self._work.snapshot, bandit_number))
+        states = self._work.states
+        new = {number: state.sequence - self._saved_at.get(number, 0) for number, state in states.items()}
+        waiting = [number for number, events in new.items() if events > 0 and not states[number].deleted]
+        waiting.sort(key=lambda number: -new[number])
+        while waiting:
+            if not may_continue() or not self._save_group(waiting):
+                log.warning("snapshots left out", bandits=len(waiting))
+                return
+
+    def _save_group(self, waiting: list[int]) -> bool:
+        """Save the first snapshots in one transaction, and remove them from those that wait; return whether it worked.
+
+        A transaction for each would wait for the disk each time.
+        """
+        group: dict[int, Snapshot] = {}
+        done = characters = 0
+        for bandit_number in waiting[:GROUP_SNAPSHOTS]:
+            done += 1
+            try:
+                group[bandit_number] = snapshot = self._work.snapshot(bandit_number)
+            except Exception as error:
+                self._on_failure(error)
+                continue
+            characters += len(snapshot.body or "")
+            if characters > GROUP_CHARACTERS:
+                break
+        try:
+            self._work.store.save_snapshots(group)
+        except Exception as error:
+            self._on_failure(error)
+            return False
+        del waiting[:done]
+        return True
 
     def _save(self, bandit_number: int, make: Callable[[], Snapshot]) -> None:
         try:
@@ -68,5 +107,4 @@ class SnapshotSaver:
             self._work.store.save_snapshot(bandit_number, snapshot)
             self._saved_at[bandit_number] = snapshot.sequence
         except Exception as error:  # the requests of this batch are committed, and must be answered
-            log.warning("snapshot failed", problem=str(error))
-            self._on_failure()
+            self._on_failure(error)

@@ -20,6 +20,7 @@ from dynabandit.service.errors import (
     StoreError,
     WriteConflictError,
 )
+from dynabandit.service.failure_log import FailureLog
 from dynabandit.service.loading import WORTH_A_SNAPSHOT, Loader
 from dynabandit.service.logging_setup import log
 from dynabandit.service.metrics import ServiceMetrics
@@ -43,8 +44,8 @@ RETRY_SECONDS = 0.25  # until loading or erasing is tried again
 class Writer:
     """The thread that owns the states of all bandits and the store's connection for writing.
 
-    Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. For `max_waiting`,
-    `patience` and `timer` see `RequestQueue`.
+    Every `maintenance_seconds` it learns held decisions and closes those whose window has ended. When it stops, it
+    saves snapshots for at most `snapshot_seconds`. For `max_waiting`, `patience` and `timer` see `RequestQueue`.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Writer:
         patience: float = 5.0,
         maintenance_seconds: float = 1.0,
         timer: Callable[[], float] = time.monotonic,
+        snapshot_seconds: float = 2.0,
     ) -> None:
         self._work = work
         self._store = work.store
@@ -62,7 +64,7 @@ class Writer:
         self._timer = timer
         self.requests = RequestQueue(metrics, max_waiting, patience, timer, work.clock.now, maintenance_seconds)
         self.submit, self.admission = self.requests.submit, self.requests.admission
-        self._maintenance_seconds = maintenance_seconds
+        self._maintenance_seconds, self._snapshot_seconds = maintenance_seconds, snapshot_seconds
         self._thread = threading.Thread(target=self._run_thread, name="dynabandit-writer", daemon=True)
         self._stopping = False
         self._next_maintenance = 0.0
@@ -74,10 +76,11 @@ class Writer:
         self._parked: list[WriterRequest] = []  # wait until their bandits are loaded
         self._next_work_between = 0.0
         self.is_prepared = False  # before, the tables may be those of an earlier release
-        self.alert_raised = threading.Event()  # since the webhook has looked for alerts
+        self.on_alert: Callable[[], object] = lambda: None  # called after the commit of an alert
         self.decision_ids: DecisionIds | None = None  # known when the store is prepared
         self._maintenance_problem: str | None = None  # the latest one that was logged, until it is over
-        self._snapshots = SnapshotSaver(work, self._discard)
+        self._store_failures = FailureLog("store", timer)
+        self._snapshots = SnapshotSaver(work, self._snapshot_failed)
 
     # In the event loop's thread
 
@@ -130,7 +133,7 @@ class Writer:
                 dropped = self._work.touched & self._work.states.keys()
                 self._discard()
                 self._loader.add(dropped, wanted=False)  # their windows end although nobody may use them again
-                self._count_failure(failure, len(requests))
+                self._count_failure(failure, sum(request.future is not None for request in requests))
                 error = failure
             except Exception as failure:
                 self._discard()
@@ -149,7 +152,7 @@ class Writer:
         self._work.clock.stop()
         self._metrics.store_failures.inc()
         self.requests.failures += 1
-        log.error("store failed", problem=str(failure), calls=calls)
+        self._store_failures.note_failure(str(failure), calls)
 
     def _try_to_run_and_commit(self, requests: list[WriterRequest]) -> None:
         work = self._work
@@ -188,12 +191,13 @@ class Writer:
         while True:
             try:
                 self._store.commit(*work.batch())
-                self._resume_clock()
+                self._note_write()
                 return
             except StoreBusyError as failure:
                 if self._stopping:
                     raise
                 self._count_failure(failure, calls)
+                calls = 0  # each counts once
 
     def _park(self, requests: list[WriterRequest]) -> list[WriterRequest]:
         """Return the requests whose bandits are loaded; the others wait until these are."""
@@ -232,7 +236,7 @@ class Writer:
             self._metrics.count_arms(state.settings.name, state.bandit.names, events)
             self._metrics.lifts.note(state.settings.name, state.monitoring.lift)
             if self._metrics.count_alerts(state.settings.name, events):
-                self.alert_raised.set()
+                self.on_alert()
             if state.shadow is not None:
                 self._metrics.count_shadow(state.settings.name, events)
         self._eraser.add(work.erasing)
@@ -247,6 +251,11 @@ class Writer:
             self._snapshots.save_if_due(bandit_number)
             if bandit_number in work.states:
                 self._loader.build_trees(work.states[bandit_number])
+
+    def _note_write(self) -> None:
+        """Note that the store has accepted a write."""
+        self._resume_clock()
+        self._store_failures.note_success()
 
     def _resume_clock(self) -> None:
         """Let the clock continue after the store has worked, unless requests wait for a bandit to be loaded."""
@@ -304,10 +313,19 @@ class Writer:
         self._work.discard()
         self._store.rollback()
 
+    def _snapshot_failed(self, error: Exception) -> None:
+        """Log why, and forget what the store may have done in part."""
+        if isinstance(error, StoreError):
+            self._store_failures.note_failure(str(error), calls=0)
+        else:
+            log.warning("snapshot failed", problem=str(error))
+        self._discard()
+
     def _maintain(self) -> None:
         """Find the decisions that are due, and save the time of the clock now and then."""
         now = self._timer()
         self._next_maintenance = now + self._maintenance_seconds
+        problem: str | None = None
         try:
             self._prepare()
             if now >= self._next_save or self._work.clock.stopped:
@@ -318,12 +336,14 @@ class Writer:
                 self._next_search = now + SEARCH_SECONDS
             self._settler.find()
             self._snapshots.save_encoded()
-            problem = None
+        except StoreError as error:
+            self._discard()
+            self._work.clock.stop()
+            self._store_failures.note_failure(str(error), calls=0)
         except Exception as error:  # this thread must survive every error
             self._discard()
-            if isinstance(error, StoreError):
-                self._work.clock.stop()
             problem = str(error)
+        self._store_failures.write_due()
         before, self._maintenance_problem = self._maintenance_problem, problem
         if problem is not None and problem != before:  # not once per second
             log.error("maintenance failed", problem=problem)
@@ -334,7 +354,7 @@ class Writer:
         """Save the time of the clock, and follow the process whose clock is furthest ahead."""
         clock = self._work.clock
         self._store.save_time(clock.now())
-        self._resume_clock()
+        self._note_write()
         if self._store.shared:
             clock.advance_to(self._store.latest_time())
 
@@ -357,7 +377,9 @@ class Writer:
         except Exception as error:  # this thread must survive every error
             self._store.rollback()
             self._next_work_between = self._timer() + RETRY_SECONDS
-            if not isinstance(error, StoreError):
+            if isinstance(error, StoreError):
+                self._store_failures.note_failure(str(error), calls=0)
+            else:
                 log.exception("loading or erasing failed")
 
     def _load(self) -> None:
@@ -373,8 +395,10 @@ class Writer:
         if ready:
             self._resume_clock()
         self._serve([request for request in ready if not request.abandoned])
-        if applied >= WORTH_A_SNAPSHOT and bandit_number in self._work.states:
-            self._snapshots.save(bandit_number)
+        if bandit_number in self._work.states:
+            self._snapshots.note_loaded(bandit_number, self._work.states[bandit_number].sequence - applied)
+            if applied >= WORTH_A_SNAPSHOT:
+                self._snapshots.save(bandit_number)
 
     def _settle(self, events: int) -> None:
         """Learn and close decisions that are due, after requests with so many events were served."""
@@ -383,13 +407,14 @@ class Writer:
         self._settler.finish(requests)
 
     def _shutdown(self) -> None:
-        """Save snapshots, and close the store."""
+        """Save the time and snapshots, and close the store."""
         for request in self._parked:
             request.error = StoreError("the service is stopping")
         self.requests.answer(self._parked)
         self._loader.stop()
-        self._snapshots.save_all()
         with contextlib.suppress(StoreError):
             if self.is_prepared:
                 self._store.save_time(self._work.clock.now())
+        until = self._timer() + self._snapshot_seconds
+        self._snapshots.save_all(lambda: self._timer() < until)
         self._store.close()

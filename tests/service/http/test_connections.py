@@ -425,3 +425,12 @@ def test_a_caller_that_does_not_read_does_not_delay_the_end(
         wait_for(lambda: have_all_unsent_bytes(server))
         server.stop()
     assert count_closed(server) == 3
+
+
+@pytest.mark.promise(91)
+def test_a_request_that_is_not_sent_whole_does_not_delay_the_end(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url), limits=LONG_LIMITS._replace(stop_request=0.01)) as server:
+        half = connect(server.url, b"PUT /v1/bandits/b" + JSON + b"Content-Length: 100\r\n\r\n{")
+        wait_for(lambda: any(one.cycle is not None for one in sockets_of(server)))
+        server.stop()
+    assert everything(half).startswith(b"HTTP/1.1 503")

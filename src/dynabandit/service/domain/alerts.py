@@ -48,10 +48,11 @@ def _report_violation(work: UnitOfWork, state: LoggedState, metric: str, column:
     work.append(state, ALERT, body, column)
 
 
-def api_alert(event: EventRow) -> monitoring_types.Alert:
-    """Return an alert as the API shows it."""
+def api_alert(event: EventRow, refused: int | None = None) -> monitoring_types.Alert:
+    """Return an alert as the API shows it; `refused` is the status with which the webhook refused it for good."""
     body = json.loads(event.body or "{}")
     content = {"sequence": event.sequence, "time": event.time, "wall": event.wall, "message": describe(body), **body}
+    content["refused"] = refused
     return msgspec.convert(content, monitoring_types.Alert)
 
 

@@ -33,9 +33,11 @@ class TimeLimits(NamedTuple):
     refused: float = 5.0  # the same for a connection that is only answered with 503
     write: float = 30.0  # during which the caller takes at least one byte of an unsent response
     stop_write: float = 1.0  # the same while the server stops, or for a connection that was replaced
+    stop_request: float = 1.0  # for the rest of a request while the server stops
     check: float = 0.5  # between two checks of the unsent responses
     keep_alive: int = 75  # longer than load balancers, so that they are the ones to close an idle connection
-    shutdown: int = 10  # until requests in progress are interrupted
+    shutdown: int = 7  # from the start of stopping until requests in progress are interrupted
+    stop: float = 10.0  # from the start of stopping until the process ends, whatever it still does
 
 
 USUAL_LIMITS = TimeLimits()
@@ -132,9 +134,11 @@ class ConnectionTable:
         """Check the unsent responses from now on."""
         self._next_check = loop.call_later(self.limits.check, self._check, loop)
 
-    def shorten_write_timeout(self) -> None:
-        """Wait less long for callers that do not read, because the server stops."""
+    def begin_to_stop(self) -> None:
+        """Wait less long for callers that do not read or do not send all of a request, because the server stops."""
         self._is_stopping = True
+        for connection in self._sockets:
+            connection.begin_to_stop()
 
     def stop(self) -> None:
         """Close the connections that are still open, and check no more."""
@@ -183,6 +187,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._has_body = False  # whether this piece has a part of a body
         self._has_ended = False  # whether a request has ended in this piece
         self._deadline: asyncio.TimerHandle | None = None
+        self._is_stopping = False
         self.write_seconds = table.limits.write
         self._unsent = 0  # bytes at the latest check
         self._progress_at = 0.0  # time of a check when fewer bytes were unsent than before
@@ -277,6 +282,12 @@ class LimitedConnection(HttpToolsProtocol):
         else:
             self._close_with(BUSY)  # after a small response, which may have been written just now
 
+    def begin_to_stop(self) -> None:
+        """Wait less long for the rest of a request, because the server stops."""
+        if self._in_request:
+            self._is_stopping = True
+            self._set_deadline(self._table.limits.stop_request)
+
     def stalled_seconds(self, now: float) -> float:
         """Return for how long the caller has not taken a byte of the unsent response; call it regularly.
 
@@ -298,7 +309,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._deadline = self.loop.call_later(seconds, self._time_out)
 
     def _time_out(self) -> None:
-        is_refused = self.app is BUSY
+        is_refused = self._is_stopping or self.app is BUSY
         problem = f"the request must arrive within {self._table.limits.request:g} seconds"
         self._close_with(BUSY if is_refused else problem_response(408, problem))
 

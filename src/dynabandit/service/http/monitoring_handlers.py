@@ -11,6 +11,8 @@ from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.http.handlers import QueryValues, Result, decision_of, submit_change
 from dynabandit.service.http.requests import bandit_name, namespace_of
 from dynabandit.service.service import Service
+from dynabandit.service.stores import Store
+from dynabandit.service.stores.alert_positions import refused_alerts
 
 
 async def add_metrics(service: Service, request: Request, body: types.Metrics) -> Result:
@@ -36,5 +38,10 @@ async def get_alerts(service: Service, request: Request, query: QueryValues) -> 
     """GET /v1/bandits/{name}/alerts."""
     name, identity, after, limit = bandit_name(request), query["id"] or None, query["after"], query["limit"]
     bandit_number = await service.read(lambda store: store.find_log(name, identity))
-    found = await service.read_log(lambda store: store.events(bandit_number, after, limit, (ALERT,)))
-    return Result(types.Alerts([api_alert(event) for event in found]))
+
+    def read(store: Store) -> list[types.Alert]:
+        refused = refused_alerts(store, bandit_number)
+        found = store.events(bandit_number, after, limit, (ALERT,))
+        return [api_alert(event, refused.get(event.sequence)) for event in found]
+
+    return Result(types.Alerts(await service.read_log(read)))

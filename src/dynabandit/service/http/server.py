@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import functools
 import math
+import signal
 import socket
 import threading
 from importlib.metadata import version
+from types import FrameType
 
 import uvicorn
 
@@ -29,19 +31,37 @@ SEND_BUFFER = 1 << 18  # bytes that the system keeps of a response that the call
 class Server(uvicorn.Server):
     """A server that prints where it listens: port 0 asks the system for a free port.
 
-    `closing` is set when it is about to stop.
+    `closing` is set when it is about to stop. What has not ended at the deadline is left as it is, as after kill -9:
+    whatever was acknowledged is in the store.
     """
 
     def __init__(self, config: uvicorn.Config, table: ConnectionTable, closing: threading.Event) -> None:
         super().__init__(config)
         self._table, self._closing = table, closing
+        self._signal: int | None = None
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         self._closing.set()  # the streams of open pages would delay it
-        self._table.shorten_write_timeout()
-        await super().shutdown(sockets)  # type: ignore[arg-type]
+        self._table.begin_to_stop()
+        seconds = self._table.limits.stop
+        try:
+            await asyncio.wait_for(super().shutdown(sockets), seconds)  # type: ignore[arg-type]
+        except TimeoutError:
+            log.warning("stopped before all was done", seconds=seconds)
+            self._end_process()
+        else:
+            log.info("stopped")  # not later, because the signal ends the process
         self._table.stop()
-        log.info("stopped")  # not later, because the signal ends the process
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._signal = sig
+        super().handle_exit(sig, frame)
+
+    def _end_process(self) -> None:
+        """End as the signal would, without waiting for threads."""
+        if self._signal is not None:
+            signal.signal(self._signal, signal.SIG_DFL)
+            signal.raise_signal(self._signal)
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup(sockets)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ DELETED, ERASING = 1, 2  # in the column `deleted`
 AFTER_SLASH = chr(ord("/") + 1)
 REFERENCES = {  # to a bandit
     "histories": "bandit", "events": "bandit", "snapshots": "bandit", "unsigned_ids": "bandit", "units": "bandit",
-    "alert_positions": "bandit", "bandits": "number",
+    "alert_positions": "bandit", "refused_alerts": "bandit", "bandits": "number",
 }  # fmt: skip
 
 VALUES_PER_STATEMENT = 500
@@ -363,6 +363,10 @@ class Store:
 
     def save_snapshot(self, bandit: int, snapshot: Snapshot) -> None:
         """Save a snapshot, and drop the bodies of old ones."""
+        self.save_snapshots({bandit: snapshot})
+
+    def save_snapshots(self, snapshots: Mapping[int, Snapshot]) -> None:
+        """Save a snapshot of each of some bandits in one transaction, and drop the bodies of old ones."""
         insert = (
             "INSERT INTO snapshots (bandit, sequence, state_hash, body) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (bandit, sequence) DO UPDATE SET state_hash = excluded.state_hash, body = excluded.body"
@@ -371,7 +375,11 @@ class Store:
             "UPDATE snapshots SET body = NULL WHERE bandit = ? AND body IS NOT NULL AND sequence NOT IN"
             " (SELECT sequence FROM snapshots WHERE bandit = ? ORDER BY sequence DESC LIMIT ?)"
         )
-        self.write([(insert, (bandit, *snapshot)), (drop, (bandit, bandit, KEEP_SNAPSHOTS))])
+        statements: Statements = []
+        for bandit, snapshot in snapshots.items():
+            statements += [(insert, (bandit, *snapshot)), (drop, (bandit, bandit, KEEP_SNAPSHOTS))]
+        if statements:
+            self.write(statements)
 
     def latest_time(self) -> float:
         """Return the latest saved time of the service's clock."""

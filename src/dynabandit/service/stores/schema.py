@@ -61,11 +61,17 @@ CREATE TABLE alert_positions (bandit {integer} PRIMARY KEY, sequence {integer} N
     """
 DELETE FROM histories
 """,
+    # `refused_alerts` has alerts that the webhook has refused for good
+    """
+CREATE TABLE refused_alerts (
+    bandit {integer} NOT NULL, sequence {integer} NOT NULL, status INTEGER NOT NULL, wall {real} NOT NULL,
+    PRIMARY KEY (bandit, sequence)){without_rowid}
+""",
 )
 VERSION = len(MIGRATIONS)
 TABLES = (
     "bandits", "events", "snapshots", "clock", "keys", "histories", "signing_secret", "unsigned_ids", "units",
-    "alert_positions",
+    "alert_positions", "refused_alerts",
 )  # fmt: skip
 DIALECTS = {
     "sqlite": {
