@@ -50,13 +50,15 @@ class Observation(NamedTuple):
 class Learner:
     """Which decisions of a bandit were learned: with the rule `held` or `settled`, all up to step `learned_to`.
 
-    `age` is the age in seconds at which decisions were learned last, at first the reward window.
+    `age` is the age in seconds at which decisions were learned last, at first the reward window. Up to step `final_to`
+    the lift has counted all decisions; with the rule `settled` it counts a decision when its window ends.
     """
 
     def __init__(self) -> None:
         self.rule = AT_ONCE
         self.default: float | None = None
         self.learned_to = 0
+        self.final_to = 0
         self.age: float | None = None
 
     @classmethod
@@ -73,6 +75,10 @@ class Learner:
         other = Learner()
         other.rule, other.default, other.age, other.learned_to = self.rule, self.default, self.age, learned_to
         return other
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue with the attributes that were saved; releases without `final_to` counted what was learned."""
+        vars(self).update({"final_to": saved["learned_to"], **saved})
 
     def held(self, step: int) -> int:
         """Return how many decisions are held after a step."""
@@ -94,6 +100,24 @@ class Learner:
         if event.settles > self.learned_to or event.value is None or event.value == self.default:
             return ()  # still held, or learned already
         return (Observation(event.arm, event.value, event.settles, is_late=True, chosen=chosen),)
+
+    def final_observations(
+        self, event: EventRow, learned: Sequence[Observation], log: EventLog
+    ) -> Sequence[Observation]:
+        """Return the observations of decisions whose last reward is known since an event: the lift counts these.
+
+        They are those that the policy learned, except with the rule `settled`, whose events of kind `learn` also have
+        the last step whose window has ended (`final`), unless an earlier release wrote them.
+        """
+        if event.kind != LEARN:
+            return [one for one in learned if not one.is_late]
+        body, before = json.loads(event.body or "{}"), self.final_to
+        self.final_to = body.get("final", body["to"])
+        if "final" not in body:
+            return learned
+        skipped = set(body.get("skip", ()))
+        found = log.held_decisions(event.bandit, before, self.final_to, event.sequence)
+        return [self._held_observation(one, None if one.step in skipped else self.default) for one in found]
 
     def _held_observation(self, held: HeldDecision, default: float | None) -> Observation:
         if held.value is None:
