@@ -389,7 +389,7 @@ class LoggedState:
             setattr(state, name, content[name])
         state.settings = Settings.of_new_bandit(content["settings"])
         state.learner.restore(content["learner"])
-        vars(state.settling).update(content["settling"])
+        state.settling.restore(content["settling"])
         state.deciders = Deciders.from_plain(content.get("deciders", []))
         state.deferred = set(content.get("deferred", ()))
         state._bandit = Bandit.from_json(content["bandit"])

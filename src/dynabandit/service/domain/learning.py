@@ -154,7 +154,7 @@ def chosen_column(body: str | None) -> int | None:
 
 
 class SettlingAge:
-    """The age by which nearly all rewards other than the default have arrived, from the log up to event `read_to`.
+    """The age by which nearly all rewards other than the default arrive, estimated from the log up to event `read_to`.
 
     It only says when decisions are to be learned, which an event then records; no replay depends on it.
     """
@@ -163,18 +163,23 @@ class SettlingAge:
         self.read_to = 0
         self.bins: list[float] = []
 
-    def seconds(self, window: float) -> float:
-        """Return the settling age, at first the window."""
-        return self.bins[settling_age.AGE] if self.bins else window
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue with the attributes that were saved, or read the log again if an earlier release saved them."""
+        if len(saved["bins"]) == settling_age.SIZE:
+            vars(self).update(saved)
 
-    def add(self, rewards: Iterable[tuple[int, float, float]], default: float | None, window: float) -> None:
-        """Add the next rewards of the log, each as (sequence, value, age in seconds)."""
+    def seconds(self, window: float, now: float) -> float:
+        """Return the settling age at a time, at first the window."""
+        return settling_age.settling_age(self.bins, now, window) if self.bins else window
+
+    def add(self, rewards: Iterable[tuple[int, float, float, float]], default: float | None, window: float) -> None:
+        """Add the next rewards of the log, each as (sequence, value, time of the decision, age in seconds)."""
         if not self.bins:
             self.bins = [0.0] * settling_age.SIZE
             settling_age.start(self.bins, window)
-        for sequence, value, age in rewards:
+        for sequence, value, decided, age in rewards:
             if value != default:
-                settling_age.observe(self.bins, age, window)
+                settling_age.observe(self.bins, decided, age, window)
             self.read_to = sequence
 
 

@@ -203,7 +203,7 @@ def _learn_held(
         state.settling.add(rewards, state.settings.default_reward, window)
         if len(rewards) == most:
             return 0.0
-        age = state.settling.seconds(window)
+        age = state.settling.seconds(window, now)
     to, next_learned = _find_due(work, state, now, learner.learned_to, window_end if age == window else age, limit)
     first, last = learner.learned_to, to
     body: dict[str, Any] = {"to": to, "age": age}
