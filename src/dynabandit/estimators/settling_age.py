@@ -4,12 +4,12 @@ A click arrives soon after its decision, while "no click" is only known at the e
 as soon as it is known overestimates every arm; waiting for the end of the window learns everything late. The settling
 age is between the two: by this age nearly all positive rewards have arrived, so what is known then can be learned.
 
-A delay can only be seen if it is shorter than the age of its decision, so short delays are seen too often: the data are
-truncated. The distribution of the delays is therefore estimated as a product (Lynden-Bell, 1971; Woodroofe, 1985). For
-each bin of ages, only decisions count that have reached its largest age. Of their rewards that came by that age, some
-came in the bin; the rest are the share that came before, if all came by that age. The product of these shares, from the
-longest age down to a bin, estimates the share of all rewards that came before the bin. The settling age is an upper limit
-of the quantile: the product is made smaller by 1.645 standard errors (Greenwood).
+A delay can only be seen if it is shorter than the age of its decision, so short delays are seen too often: the data
+are truncated. The distribution of the delays is therefore estimated as a product (Lynden-Bell, 1971; Woodroofe, 1985).
+For each bin of ages, only decisions count that have reached its largest age. Of their rewards that came by that age,
+some came in the bin; the rest are the share that came before, if all came by that age. The product of these shares,
+from the longest age down to a bin, estimates the share of all rewards that came before the bin. The settling age is an
+upper limit of the quantile: the product is made smaller by 1.645 standard errors (Greenwood).
 
 What data cannot show is how many rewards will come later than the longest age that decisions have reached. Until this
 age is the window, the settling age is at most a quarter of it, or else the window. Apart from the errors of finite

@@ -146,6 +146,24 @@ def test_later_ones_are_learned_at_the_age_by_which_99_percent_of_the_rewards_ca
         assert shop.observations() == 102, "a click, and a decision that counts as none"
 
 
+@pytest.mark.promise(46)
+def test_the_settling_age_becomes_known_although_no_more_rewards_come(sqlite_url: str) -> None:
+    with opened(sqlite_url) as shop:
+        for step in shop.decide(100):
+            shop.now = 1.0
+            shop.reward(step)
+        shop.maintain()
+        assert (shop.observations(), shop.state.learner.held(100)) == (0, 100)
+        looks = []
+        while shop.state.learner.held(100) > 0:
+            looks.append(shop.now)
+            shop.now = shop.state.due_at + 0.001
+            shop.maintain()
+        assert shop.now < 10.0
+        assert len(looks) < 10
+        assert shop.observations() == 100
+
+
 @pytest.mark.promise(48, 49)
 def test_a_reward_after_its_decision_was_learned_is_one_more_observation_unless_it_is_the_default(
     store_url: str,

@@ -6,6 +6,7 @@ their order, by events of kind `learn`, when nearly all rewards that will come h
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -171,6 +172,13 @@ class SettlingAge:
     def seconds(self, window: float, now: float) -> float:
         """Return the settling age at a time, at first the window."""
         return settling_age.settling_age(self.bins, now, window) if self.bins else window
+
+    def next_look(self, now: float) -> float:
+        """Return when the settling age may be known while it is the window, although no more rewards come."""
+        if not self.bins or self.bins[settling_age.COUNT] < settling_age.FEWEST:
+            return math.inf
+        observed = now - self.bins[settling_age.ORIGIN]
+        return now + max(1.0, 0.25 * observed)  # few looks in a long window
 
     def add(self, rewards: Iterable[tuple[int, float, float, float]], default: float | None, window: float) -> None:
         """Add the next rewards of the log, each as (sequence, value, time of the decision, age in seconds)."""

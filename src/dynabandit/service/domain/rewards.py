@@ -205,6 +205,8 @@ def _learn_held(
             return 0.0
         age = state.settling.seconds(window, now)
     to, next_learned = _find_due(work, state, now, learner.learned_to, window_end if age == window else age, limit)
+    if age == window and to < state.bandit.step:
+        next_learned = min(next_learned, state.settling.next_look(now))
     first, last = learner.learned_to, to
     body: dict[str, Any] = {"to": to, "age": age}
     if learner.rule == SETTLED and state.monitoring.lift is not None:
