@@ -29,7 +29,8 @@ DEVIATIONS = 1.645  # standard errors by which that share is to be exceeded: an 
 FEWEST = 10
 REACH = 4.0  # times the settling age, for which decisions were observed before it is less than the window
 RATIO = 0.84  # between the largest ages of two neighbouring bins: the settling age is at most 19 % too large
-BINS = 64  # ages below RATIO ** 63 = 0.00002 windows are in the last bin
+BINS = 64
+SHORTEST = RATIO ** (BINS - 1)  # ages up to so many windows, 0.00002, are in the last bin
 SLOTS = 4  # of the time of decisions; those of a slot count for the ages that the latest of them has reached
 # The state: the settling age, the number of positive rewards, the time when the first slot begins, the length of a
 # slot, and for each slot how many rewards arrived by the largest age of each bin
@@ -80,7 +81,7 @@ def observe(state: list[float] | np.ndarray, decided: float, age: float, window:
     """
     if state[COUNT] == 0.0:
         state[ORIGIN] = decided
-        state[LENGTH] = window * RATIO ** (BINS - 1) if window > 0.0 else 1.0
+        state[LENGTH] = window * SHORTEST if window > 0.0 else 1.0
     while decided - state[ORIGIN] >= SLOTS * state[LENGTH]:
         _join_slots(state)
     slot = max(int((decided - state[ORIGIN]) / state[LENGTH]), 0)  # the first reward may be of a later decision
