@@ -45,6 +45,32 @@ def test_the_size_of_batches_makes_no_difference(monkeypatch: pytest.MonkeyPatch
     assert pieces.accepted == pytest.approx(whole.accepted)
 
 
+def test_the_choice_of_the_burn_in_does_not_depend_on_the_logged_arm() -> None:
+    def played(logged: int, plays: list[int], propensity: float) -> tuple[list[float], list[float]]:
+        player = Player(
+            db.policy("aff-ots", burn_in=3), ARMS, least=0.2, replications=40, draws=5, log_clock=True,
+            learn_all=True, seed=1,
+        )  # fmt: skip
+        player.progress.states.plays[:] = plays
+        rows = Logged(np.array([logged]), np.array([1.0]), np.array([propensity]), np.zeros((1, 1, 0)))
+        found = player.play(rows, np.array([[1.0, 2.0, 4.0]]))
+        assert 0.0 < found.accepted[0] < 1.0 or propensity == 1.0 or plays[logged] > min(plays)
+        return player.shares.tolist(), [found.weight[0] * propensity, found.direct[0]]
+
+    for plays, shares, direct in (
+        ([0, 0, 0], [1 / 3, 1 / 3, 1 / 3], 7 / 3),
+        ([2, 1, 1], [0.0, 0.5, 0.5], 3.0),
+        ([2, 2, 1], [0.0, 0.0, 1.0], 4.0),
+    ):
+        for logged in range(3):
+            found, (weight, found_direct) = played(logged, plays, propensity=0.5)
+            assert found == pytest.approx(shares)
+            assert (weight, found_direct) == pytest.approx((shares[logged], direct))
+    # The logging policy could not choose another arm, so its order of the arms is taken
+    assert played(2, [2, 1, 1], propensity=1.0)[0] == pytest.approx([0.0, 0.0, 1.0])
+    assert played(0, [2, 1, 1], propensity=1.0)[0] == pytest.approx([0.0, 0.5, 0.5])
+
+
 def truth(one: TrueLog, seed: int, learn: str) -> tuple[float, np.ndarray]:
     """Return the mean value of the decisions of a replay, and its doubly robust terms."""
     log = one.log()

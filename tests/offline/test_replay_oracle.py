@@ -8,7 +8,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit import offline
-from dynabandit.core.streams import REPLAY, stream, uniform
+from dynabandit.core.streams import REPLAY, TIE, pick, stream, uniform
 from tools.laws import INTERPRETED
 from tools.true_log import ARMS, TrueLog, make_log
 
@@ -25,6 +25,17 @@ KINDS: dict[str, dict[str, object]] = {
 NAMES = tuple(KINDS) if INTERPRETED else ("aff-ots",)
 
 
+def one_of_the_least_played(bandit: db.Bandit, burn_in: int, seed: int, row: int) -> tuple[np.ndarray, str] | None:
+    """Return the choice of the burn-in that learns from every row, and its law, or None after the burn-in."""
+    plays = np.array([each.plays for each in bandit.arms.values()])
+    if plays.min() >= burn_in:
+        return None
+    least = np.flatnonzero(plays == plays.min())
+    chances = np.zeros(len(ARMS))
+    chances[least] = 1.0 / len(least)
+    return chances, ARMS[least[pick(stream(seed), TIE, row, 0, len(least))]]
+
+
 def literal(one: TrueLog, policy: db.Policy, seed: int, least: float, learn: str) -> dict[str, np.ndarray]:
     """Replay with a Bandit, from the definitions: a row that is not learned from is a step without a play."""
     draws = 20
@@ -33,12 +44,17 @@ def literal(one: TrueLog, policy: db.Policy, seed: int, least: float, learn: str
     model = [db.estimators.AdaptiveForgetting() for _ in ARMS]
     accepted_rewards, ips, dr = [], [], []
     for row, (arm, reward, p) in enumerate(zip(one.arms, one.rewards, one.propensities, strict=True), start=1):
-        chances = np.array([bandit.propensities(draws)[name] for name in ARMS])
+        least_played = one_of_the_least_played(bandit, policy.burn_in, seed, row) if learn == "all" else None
+        if least_played is None:
+            chances = np.array([bandit.propensities(draws)[name] for name in ARMS])
+            choice = bandit.copy().choose()
+        else:
+            chances, choice = least_played
         overall = one.rewards[: row - 1].mean() if row > 1 else 0.0
         expected = np.array([overall if np.isnan(each.mean) else each.mean for each in model])
         ips.append(chances[arm] / p * reward)
         dr.append(chances @ expected + chances[arm] / p * (reward - expected[arm]))
-        accepted = bandit.copy().choose() == ARMS[arm] and uniform(stream(seed), REPLAY, row, 0) < least / p
+        accepted = choice == ARMS[arm] and uniform(stream(seed), REPLAY, row, 0) < least / p
         if accepted:
             accepted_rewards.append(reward)
         bandit._step += 1
@@ -54,8 +70,7 @@ def literal(one: TrueLog, policy: db.Policy, seed: int, least: float, learn: str
 def test_a_replay_is_a_bandit_that_plays_the_accepted_rows_or_all_rows(name: str, learn: str) -> None:
     one = make_log(seed=1, rows=200)
     log = one.log()
-    # The burn-in in an order of its own is tested with own logs
-    policy = db.policy(name, **KINDS[name], **({"burn_in": 0} if learn == "all" else {}))
+    policy = db.policy(name, **KINDS[name], **({"burn_in": 3} if learn == "all" else {}))
     found = offline.replay(log, policy, replications=1, draws=20, seed=3, learn=learn)
     slow = literal(one, policy, 3, log.least_propensity, learn)
     assert found.accepted == len(slow["replay"])

@@ -17,6 +17,7 @@ from dynabandit.offline.log import Logged
 from dynabandit.policies import Policy, PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.base import compiled_for
 from dynabandit.policies.choose_arm import Workspace, make_choose, make_count_choices, new_workspace
+from dynabandit.policies.tie_breaking import break_tie
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Replications, least_played_arm, make_learn
 
@@ -58,7 +59,9 @@ def make_play(functions: PolicyFunctions) -> Callable[..., None]:
 
     At each row every replication estimates the probability of each choice, and chooses. If that is the arm of the row,
     it accepts the row, with a probability that corrects for unequal propensities (rejection sampling). It learns from
-    accepted rows or, with `learn_all`, from every row. `expected` has what a reward model expects of each arm.
+    accepted rows or, with `learn_all`, from every row. Then the burn-in chooses any of the least played arms, with
+    equal probability, except if the logging policy had no choice either. `expected` has what a reward model expects of
+    each arm.
     """
     choose = make_choose(functions)
     count_choices = make_count_choices(choose)
@@ -91,11 +94,20 @@ def make_play(functions: PolicyFunctions) -> Callable[..., None]:
                 own = shifted(random, replication)
                 number = first + row if settings.log_clock else plays.sum() + 1
                 counts[:] = 0
+                total = draws
                 arm = least_played_arm(plays, settings.burn_in)
                 if arm >= 0:
-                    if settings.learn_all and plays[target] == plays[arm]:
-                        arm = target  # the burn-in of the logging policy had another order of the arms
-                    counts[arm] = draws
+                    least_played = plays[arm]
+                    if not settings.learn_all:
+                        counts[arm] = draws
+                    elif logged.propensities[row] >= 1.0 and plays[target] == least_played:
+                        arm = target  # also in a burn-in, in another order of the arms
+                        counts[arm] = draws
+                    else:  # the logged arm must not decide: its reward would be weighted by a choice that knows it
+                        arm = break_tie(plays, least_played, number, own)
+                        for other in range(arms):
+                            counts[other] = draws if plays[other] == least_played else 0
+                        total = counts.sum()
                     progress.burning[0] += 1.0 / replications
                 else:
                     others = shifted(random, replications - 1 + replication * draws)
@@ -103,10 +115,10 @@ def make_play(functions: PolicyFunctions) -> Callable[..., None]:
                     count_choices(state, number, params, here, others, counts, draws)
                 for other in range(arms):
                     if counts[other] > 0:
-                        probability = counts[other] / draws / replications
+                        probability = counts[other] / total / replications
                         progress.shares[other] += probability
                         played.direct[row] += probability * expected[row, other]
-                played.weight[row] += counts[target] / draws / replications / propensity
+                played.weight[row] += counts[target] / total / replications / propensity
                 is_accepted = arm == target and (chance >= 1.0 or uniform(own, REPLAY, first + row, 0) < chance)
                 if is_accepted:
                     played.accepted[row] += 1.0 / replications

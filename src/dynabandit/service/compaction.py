@@ -13,7 +13,8 @@ from dynabandit.service.stores.base import PAGE
 from dynabandit.service.stores.due_decisions import reward_ages
 
 REMOVED_ROWS = 1_000  # events that one transaction checks and removes: a service that uses the store waits for it
-# Decisions that have no reward yet, or that the policy has not learned yet, are still needed, and so are their rewards
+# Decisions that have no reward yet, or that the policy or the lift has not learned yet, are still needed, and so are
+# their rewards
 REMOVE = (
     "DELETE FROM events WHERE bandit = ? AND sequence > ? AND sequence <= ? AND (kind = ? OR (kind IN (?, ?)"
     " AND settles <= ?) OR (kind = ? AND step <= ? AND EXISTS (SELECT 1 FROM events r WHERE r.bandit = events.bandit"
@@ -111,6 +112,8 @@ def _remove(store: Store, state: LoggedState) -> int:
     """
     bandit_number, last = state.bandit_number, state.sequence
     learned_to = state.bandit.step if state.learner.rule == AT_ONCE else state.learner.learned_to
+    if state.learner.rule == SETTLED and state.monitoring.lift is not None:
+        learned_to = min(learned_to, state.learner.final_to)
     count = ("SELECT count(*) FROM events WHERE bandit = ? AND sequence > 0 AND sequence <= ?", (bandit_number, last))
     before = store.rows(*count)[0][0]
     after = 0

@@ -105,8 +105,9 @@ def take(flight: InFlight, number: int) -> int:
     if place >= 0:
         queue[FIRST, bucket] = queue[NEXT, place]
         if place >= size:
-            age = number - decided_at(flight, place, number)
-            settling_age.observe(flight.settling, float(age), float(flight.params.window))
+            decided, window = decided_at(flight, place, number), float(flight.params.window)
+            settling_age.observe(flight.settling, float(decided), float(number - decided), window)
+            settling_age.update(flight.settling, float(number), window)
     return place
 
 

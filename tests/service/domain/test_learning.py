@@ -1,6 +1,7 @@
 """Held decisions: when a policy learns them, that it learns each once, and that a replay learns the same."""
 
 import contextlib
+import json
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -91,7 +92,7 @@ class Shop:
         self.now += age
         for step in steps:
             self.reward(step)
-        self.now += age
+        self.now += 5.0 * age  # during most of that time no reward came
         self.maintain()
 
     def observations(self) -> float:
@@ -143,6 +144,24 @@ def test_later_ones_are_learned_at_the_age_by_which_99_percent_of_the_rewards_ca
         shop.now = start + age + 0.001
         shop.maintain()
         assert shop.observations() == 102, "a click, and a decision that counts as none"
+
+
+@pytest.mark.promise(46)
+def test_the_settling_age_becomes_known_although_no_more_rewards_come(sqlite_url: str) -> None:
+    with opened(sqlite_url) as shop:
+        for step in shop.decide(100):
+            shop.now = 1.0
+            shop.reward(step)
+        shop.maintain()
+        assert (shop.observations(), shop.state.learner.held(100)) == (0, 100)
+        looks = []
+        while shop.state.learner.held(100) > 0:
+            looks.append(shop.now)
+            shop.now = shop.state.due_at + 0.001
+            shop.maintain()
+        assert shop.now < 10.0
+        assert len(looks) < 10
+        assert shop.observations() == 100
 
 
 @pytest.mark.promise(48, 49)
@@ -292,7 +311,7 @@ def test_a_restart_without_a_snapshot_reads_the_ages_again_page_by_page(
             shop.decide()
             shop.now += 2.0
             shop.maintain(page=30)
-            assert shop.state.settling.seconds(WINDOW) == shop.state.learner.age == age
+            assert shop.state.settling.seconds(WINDOW, shop.now) == shop.state.learner.age == age
 
 
 def expected_bandit(events: list[EventRow]) -> db.Bandit:
@@ -374,11 +393,23 @@ def test_a_damaged_event_of_learning_is_reported(
 @pytest.mark.promise(46)
 def test_the_settling_age_counts_every_reward_but_the_default() -> None:
     settling = SettlingAge()
-    assert settling.seconds(WINDOW) == WINDOW
-    settling.add([(sequence, 0.5, 1.0) for sequence in range(200)], 0.5, WINDOW)
-    assert (settling.seconds(WINDOW), settling.read_to) == (WINDOW, 199)
-    settling.add([(sequence, sequence % 2, 1.0) for sequence in range(200, 300)], 0.5, WINDOW)
-    assert 1.0 <= settling.seconds(WINDOW) < 1.2
+    assert settling.seconds(WINDOW, 6.0) == WINDOW
+    settling.add([(sequence, 0.5, 0.0, 1.0) for sequence in range(200)], 0.5, WINDOW)
+    assert (settling.seconds(WINDOW, 6.0), settling.read_to) == (WINDOW, 199)
+    settling.add([(sequence, sequence % 2, 0.0, 1.0) for sequence in range(200, 300)], 0.5, WINDOW)
+    assert settling.seconds(WINDOW, 3.0) == WINDOW
+    assert 1.0 <= settling.seconds(WINDOW, 6.0) < 1.2
+
+
+@pytest.mark.promise(46)
+def test_the_settling_age_of_a_snapshot_of_release_0_2_0_is_estimated_again_from_the_log(sqlite_url: str) -> None:
+    with opened(sqlite_url) as shop:
+        shop.settle()
+        snapshot = json.loads(shop.state.to_json())
+        snapshot["settling"] = {"read_to": shop.state.settling.read_to, "bins": [1.0] * 66}
+        older = type(shop.state).from_json(shop.bandit_number, json.dumps(snapshot), shop.store)
+        assert (older.settling.read_to, older.settling.bins) == (0, [])
+        assert older.state_hash() == shop.state.state_hash()
 
 
 # Over HTTP

@@ -1,5 +1,7 @@
 """The lift over the holdout: what counts, exact replays, and what the API shows."""
 
+import heapq
+import json
 from typing import Any
 
 import numpy as np
@@ -41,10 +43,10 @@ def holdout_of(shop: Shop) -> monitoring_types.HoldoutState:
     return shown
 
 
-def sums_of(rewards: list[tuple[float, bool]]) -> LiftSums:
+def sums_of(rewards: list[tuple[float, bool]], share: float = 0.3) -> LiftSums:
     sums = LiftSums()
     for value, held_out in rewards:
-        sums = add_reward(sums, 0.3, True, value, held_out)
+        sums = add_reward(sums, share, True, value, held_out)
     return sums
 
 
@@ -141,17 +143,76 @@ def test_units_of_a_holdout_are_remembered_after_their_time(make_shop: Any) -> N
     assert lift.sums.policy_count + lift.sums.holdout_count == 1
 
 
-def test_a_late_reward_does_not_count_again(make_shop: Any) -> None:
-    shop = make_shop(policy="ts", holdout=HOLDOUT, reward_window=100, default_reward=0)
-    made = [shop.decide(unit=f"u{n}") for n in range(30)]
-    for one in made[:12]:
-        shop.reward(one, 1.0)  # the settling age is about 0 from here on
+@pytest.mark.promise(161, 162)
+@pytest.mark.parametrize("compacts", [False, True])
+def test_a_reward_counts_however_late_it_arrives_in_its_window(make_shop: Any, compacts: bool) -> None:
+    """Both groups click alike, but half of the clicks of the holdout take 200 seconds."""
+    shop = make_shop(
+        policy="uniform", holdout=api_types.HoldoutSettings(0.1, "red"), reward_window=600, default_reward=0
+    )
+    rng, start = np.random.default_rng(3), shop.clock.seconds
+    coming: list[tuple[float, int, api_types.Decision]] = []
+    true, late = [], 0
+
+    def settle() -> None:
+        while shop.run(lambda: settle_due(shop.work, shop.bandit_number)):
+            pass
+
+    for n in range(300):
+        shop.clock.seconds = start + n
+        made = shop.decide(unit=f"u{n}")
+        clicked = bool(rng.random() < 0.5)
+        true.append((float(clicked), made.holdout))
+        if clicked:
+            heapq.heappush(coming, (n + (200.0 if made.holdout and rng.random() < 0.5 else 1.0), n, made))
+        while coming and (coming[0][0] <= n or n == 299):
+            arrives, _, rewarded = heapq.heappop(coming)
+            shop.clock.seconds = start + max(n, arrives)
+            late += rewarded.holdout and rewarded.step <= shop.state.learner.learned_to
+            shop.reward(rewarded, 1.0)
+        if n % 10 == 0:
+            settle()
+        if n == 250 and compacts:
+            assert shop.state.learner.learned_to > 100
+            compact(shop.store, before=2e12, now=0.0)
+            shop.work.states.clear()
+    assert late > 0, "rewards of the holdout came after their decisions were learned"
+    assert shop.state.monitoring.lift.sums == LiftSums(), "no window has ended"
+    shop.clock.seconds = start + 750.0
+    settle()
+    assert 0 < sum(map(shop.state.monitoring.lift.rewards, (False, True))) < 300, "the windows of some have ended"
+    shop.clock.seconds = start + 901.0
+    settle()
+    assert shop.state.monitoring.lift.sums == sums_of(true, 0.1)
+    shop.assert_replays()
+
+
+def test_a_lift_of_release_0_2_0_continues_with_the_decisions_that_it_has_not_counted(make_shop: Any) -> None:
+    shop = make_shop(policy="uniform", holdout=HOLDOUT, reward_window=100, default_reward=0)
+
+    def counted() -> int:
+        return sum(map(shop.state.monitoring.lift.rewards, (False, True)))
+
+    for one in [shop.decide(unit=f"u{n}") for n in range(30)]:
+        shop.reward(one, 1.0)
     shop.clock.seconds += 5.0
     shop.run(lambda: settle_due(shop.work, shop.bandit_number))
-    sums = shop.state.monitoring.lift.sums
-    assert sums.policy_count + sums.holdout_count == 30
-    shop.reward(made[20], 1.0)
-    assert shop.state.monitoring.lift.sums == sums
+    assert (shop.state.learner.learned_to, shop.state.learner.final_to, counted()) == (30, 0, 0)
+    shop.store.write([("UPDATE events SET body = json_remove(body, '$.final') WHERE kind = 'learn'", ())])
+    shop.work.states.clear()  # the store of 0.2.0, which counted decisions when they were learned
+    assert (shop.state.learner.final_to, counted()) == (30, 30)
+    snapshot = json.loads(shop.state.to_json())
+    del snapshot["learner"]["final_to"]
+    older = type(shop.state).from_json(shop.bandit_number, json.dumps(snapshot), shop.store)
+    assert older.learner.final_to == 30
+    for one in [shop.decide(unit=f"v{n}") for n in range(20)]:
+        shop.reward(one, 1.0)
+    shop.clock.seconds += 5.0
+    shop.run(lambda: settle_due(shop.work, shop.bandit_number))
+    assert (shop.state.learner.learned_to, counted()) == (50, 30)
+    shop.clock.seconds += 100.0
+    shop.run(lambda: settle_due(shop.work, shop.bandit_number))
+    assert counted() == 50
     shop.assert_replays()
 
 

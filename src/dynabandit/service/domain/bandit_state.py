@@ -291,16 +291,21 @@ class LoggedState:
 
     def _learn(self, event: EventRow) -> None:
         """Let the bandit learn what an event of the kinds reward, close and learn tells."""
-        before = self.learner.learned_to
+        learner, before, final = self.learner, self.learner.learned_to, self.learner.final_to
         known = {} if event.kind == LEARN else self._settle(event)
-        learned = self.learner.observations(event, self._log)
-        if event.kind == LEARN and not len(learned) == self.learner.learned_to - before > 0:
-            raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
-        contextual = self.bandit.policy.functions.contextual
-        if contextual or self.monitoring.lift is not None or self.shadow is not None:
+        learned = learner.observations(event, self._log)
+        counted = learner.final_observations(event, learned, self._log)
+        if event.kind == LEARN:
+            if len(learned) != learner.learned_to - before or learner.learned_to - before + len(counted) == 0:
+                raise self._mismatch(event, f"it learns the decisions after step {before}, but some are missing")
+            if len(counted) != learner.final_to - final:
+                raise self._mismatch(event, f"the windows after step {final} have ended, but some are missing")
+        has_lift = self.monitoring.lift is not None
+        if self.bandit.policy.functions.contextual or has_lift or self.shadow is not None:
             known = bodies_of(self.bandit_number, learned, self._log, known)
         teach(self.bandit, learned, known)
-        self.monitoring.learn(learned, known, self.bandit)
+        if has_lift:
+            self.monitoring.learn(counted, bodies_of(self.bandit_number, counted, self._log, known), self.bandit)
         if self.shadow is not None:
             self.shadow.learn(learned, known)
         if event.kind == REWARD and self.learner.rule == SETTLED:
@@ -383,8 +388,8 @@ class LoggedState:
         for name in ("sequence", "time", "deleted", "settled_to", "rules"):
             setattr(state, name, content[name])
         state.settings = Settings.of_new_bandit(content["settings"])
-        vars(state.learner).update(content["learner"])
-        vars(state.settling).update(content["settling"])
+        state.learner.restore(content["learner"])
+        state.settling.restore(content["settling"])
         state.deciders = Deciders.from_plain(content.get("deciders", []))
         state.deferred = set(content.get("deferred", ()))
         state._bandit = Bandit.from_json(content["bandit"])

@@ -6,6 +6,7 @@ their order, by events of kind `learn`, when nearly all rewards that will come h
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -50,13 +51,15 @@ class Observation(NamedTuple):
 class Learner:
     """Which decisions of a bandit were learned: with the rule `held` or `settled`, all up to step `learned_to`.
 
-    `age` is the age in seconds at which decisions were learned last, at first the reward window.
+    `age` is the age in seconds at which decisions were learned last, at first the reward window. Up to step `final_to`
+    the lift has counted all decisions; with the rule `settled` it counts a decision when its window ends.
     """
 
     def __init__(self) -> None:
         self.rule = AT_ONCE
         self.default: float | None = None
         self.learned_to = 0
+        self.final_to = 0
         self.age: float | None = None
 
     @classmethod
@@ -73,6 +76,10 @@ class Learner:
         other = Learner()
         other.rule, other.default, other.age, other.learned_to = self.rule, self.default, self.age, learned_to
         return other
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue with the attributes that were saved; releases without `final_to` counted what was learned."""
+        vars(self).update({"final_to": saved["learned_to"], **saved})
 
     def held(self, step: int) -> int:
         """Return how many decisions are held after a step."""
@@ -94,6 +101,24 @@ class Learner:
         if event.settles > self.learned_to or event.value is None or event.value == self.default:
             return ()  # still held, or learned already
         return (Observation(event.arm, event.value, event.settles, is_late=True, chosen=chosen),)
+
+    def final_observations(
+        self, event: EventRow, learned: Sequence[Observation], log: EventLog
+    ) -> Sequence[Observation]:
+        """Return the observations of decisions whose last reward is known since an event: the lift counts these.
+
+        They are those that the policy learned, except with the rule `settled`, whose events of kind `learn` also have
+        the last step whose window has ended (`final`), unless an earlier release wrote them.
+        """
+        if event.kind != LEARN:
+            return [one for one in learned if not one.is_late]
+        body, before = json.loads(event.body or "{}"), self.final_to
+        self.final_to = body.get("final", body["to"])
+        if "final" not in body:
+            return learned
+        skipped = set(body.get("skip", ()))
+        found = log.held_decisions(event.bandit, before, self.final_to, event.sequence)
+        return [self._held_observation(one, None if one.step in skipped else self.default) for one in found]
 
     def _held_observation(self, held: HeldDecision, default: float | None) -> Observation:
         if held.value is None:
@@ -130,7 +155,7 @@ def chosen_column(body: str | None) -> int | None:
 
 
 class SettlingAge:
-    """The age by which nearly all rewards other than the default have arrived, from the log up to event `read_to`.
+    """The age by which nearly all rewards other than the default arrive, estimated from the log up to event `read_to`.
 
     It only says when decisions are to be learned, which an event then records; no replay depends on it.
     """
@@ -139,18 +164,30 @@ class SettlingAge:
         self.read_to = 0
         self.bins: list[float] = []
 
-    def seconds(self, window: float) -> float:
-        """Return the settling age, at first the window."""
-        return self.bins[settling_age.AGE] if self.bins else window
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Continue with the attributes that were saved, or read the log again if an earlier release saved them."""
+        if len(saved["bins"]) == settling_age.SIZE:
+            vars(self).update(saved)
 
-    def add(self, rewards: Iterable[tuple[int, float, float]], default: float | None, window: float) -> None:
-        """Add the next rewards of the log, each as (sequence, value, age in seconds)."""
+    def seconds(self, window: float, now: float) -> float:
+        """Return the settling age at a time, at first the window."""
+        return settling_age.settling_age(self.bins, now, window) if self.bins else window
+
+    def next_look(self, now: float) -> float:
+        """Return when the settling age may be known while it is the window, although no more rewards come."""
+        if not self.bins or self.bins[settling_age.COUNT] < settling_age.FEWEST:
+            return math.inf
+        observed = now - self.bins[settling_age.ORIGIN]
+        return now + max(1.0, 0.25 * observed)  # few looks in a long window
+
+    def add(self, rewards: Iterable[tuple[int, float, float, float]], default: float | None, window: float) -> None:
+        """Add the next rewards of the log, each as (sequence, value, time of the decision, age in seconds)."""
         if not self.bins:
             self.bins = [0.0] * settling_age.SIZE
             settling_age.start(self.bins, window)
-        for sequence, value, age in rewards:
+        for sequence, value, decided, age in rewards:
             if value != default:
-                settling_age.observe(self.bins, age, window)
+                settling_age.observe(self.bins, decided, age, window)
             self.read_to = sequence
 
 

@@ -1,4 +1,4 @@
-"""The lift of a bandit: what its policy earns more than its holdout, from the rewards in the order of learning them."""
+"""The lift of a bandit: what its policy earns more than its holdout, from the rewards that can no longer change."""
 
 import copy
 import math
@@ -15,8 +15,7 @@ from dynabandit.stats.sequential_tests import sample_ratio_evidence
 class HoldoutLift:
     """The decisions and rewards of the policy and of the holdout.
 
-    Each unit counts for the lift once, with its first decision: the group of later ones is known in advance. A reward
-    that comes after its decision was learned with the default reward does not change the lift.
+    Each unit counts for the lift once, with its first decision: the group of later ones is known in advance.
     """
 
     def __init__(self, share: float, control: str | None) -> None:
@@ -31,10 +30,10 @@ class HoldoutLift:
         self.decisions[details.holdout] += 1
 
     def learn(self, observations: Iterable[Observation], bodies: Mapping[int, str | None], is_bounded: bool) -> None:
-        """Add rewards that the policy learns; `bodies` has those of their decisions."""
+        """Add the rewards of decisions that are final; `bodies` has those of their decisions."""
         self.is_bounded &= is_bounded
         for observation in observations:
-            if observation.value is None or observation.is_late:
+            if observation.value is None:
                 continue
             details = read_details(bodies[observation.step])
             if not details.uncounted:

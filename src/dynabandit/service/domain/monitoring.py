@@ -26,7 +26,7 @@ class Monitoring:
             self.lift.count(read_details(decision.body))
 
     def learn(self, observations: Iterable[Observation], bodies: Mapping[int, str | None], bandit: Bandit) -> None:
-        """Add rewards that the policy learns; with a lift, `bodies` must have those of their decisions."""
+        """Add rewards that are final; with a lift, `bodies` must have those of their decisions."""
         if self.lift is not None:
             self.lift.learn(observations, bodies, bandit.rewards.is_within(BOUNDED))
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.decision_details import read_details
@@ -191,25 +191,31 @@ def settle_due(work: UnitOfWork, bandit_number: int, page: int = SETTLE_PAGE) ->
 def _learn_held(
     work: UnitOfWork, state: LoggedState, now: float, window: float, window_end: float, limit: int
 ) -> float:
-    """Learn a page of the held decisions that have reached the settling age.
+    """Learn a page of the held decisions that have reached the settling age; count those for the lift that are final.
 
     `window_end` is the age at which windows end now, which may be later than `window`. Return the time at which the
     next decision will reach it: 0 if it may have done so already, infinity if none is held.
     """
-    bandit_number, age = state.bandit_number, window
-    if state.learner.rule == SETTLED:
+    bandit_number, age, learner = state.bandit_number, window, state.learner
+    if learner.rule == SETTLED:
         most = max(PAGE, limit)
         rewards = reward_ages(work.store, bandit_number, state.settling.read_to, most)
         state.settling.add(rewards, state.settings.default_reward, window)
         if len(rewards) == most:
             return 0.0
-        age = state.settling.seconds(window)
-    to, next_learned = _find_due(
-        work, state, now, state.learner.learned_to, window_end if age == window else age, limit
-    )
-    if to > state.learner.learned_to:
-        skip = sorted(step for step in state.deferred if state.learner.learned_to < step <= to)
-        work.append(state, LEARN, {"to": to, "age": age, **({"skip": skip} if skip else {})})
+        age = state.settling.seconds(window, now)
+    to, next_learned = _find_due(work, state, now, learner.learned_to, window_end if age == window else age, limit)
+    if age == window and to < state.bandit.step:
+        next_learned = min(next_learned, state.settling.next_look(now))
+    first, last = learner.learned_to, to
+    body: dict[str, Any] = {"to": to, "age": age}
+    if learner.rule == SETTLED and state.monitoring.lift is not None:
+        final, next_final = _find_due(work, state, now, learner.final_to, window_end, limit)
+        first, last, next_learned = min(first, learner.final_to), max(last, final), min(next_learned, next_final)
+        body["final"] = final
+    if to > learner.learned_to or body.get("final", 0) > learner.final_to:
+        skip = sorted(step for step in state.deferred if first < step <= last)
+        work.append(state, LEARN, {**body, **({"skip": skip} if skip else {})})
     return next_learned
 
 

@@ -184,8 +184,9 @@ class BanditHistory:
         self.settled += event.kind != LEARN
         self.closed += event.kind == CLOSE
         learned = self.learner.observations(event, self._log)
-        needs_bodies = self.bandit.policy.functions.contextual or self.shadow is not None
-        needs_bodies = needs_bodies or self.monitoring.lift is not None
+        counted = self.learner.final_observations(event, learned, self._log)
+        has_lift = self.monitoring.lift is not None
+        needs_bodies = self.bandit.policy.functions.contextual or has_lift or self.shadow is not None
         bodies = bodies_of(self.bandit_number, learned, self._log) if needs_bodies else {}
         for observation in learned:
             teach(self.bandit, (observation,), bodies)
@@ -194,7 +195,8 @@ class BanditHistory:
                 self._add_reward(observation.column, observation.value)
         if self.shadow is not None:
             self.shadow.learn(learned, bodies)
-        self.monitoring.learn(learned, bodies, self.bandit)
+        if has_lift:
+            self.monitoring.learn(counted, bodies_of(self.bandit_number, counted, self._log, bodies), self.bandit)
 
     def _add_reward(self, column: int, value: float) -> None:
         """Count a reward that the policy has learned."""
@@ -356,7 +358,7 @@ class BanditHistory:
         history.uniform = UniformBaseline.from_plain(content["uniform"])
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]
         history.contexts = RecentContexts.from_plain(content["contexts"])
-        vars(history.learner).update(content["learner"])
+        history.learner.restore(content["learner"])
         history._bandit = Bandit.from_json(content["bandit"])
         history.shadow = None if content["shadow"] is None else Shadow.from_plain(content["shadow"])
         return history

@@ -31,11 +31,11 @@ def open_decisions(store: Store, bandit: int, after: int, to: int) -> list[tuple
     return [(step, arm) for step, arm in found]
 
 
-def reward_ages(store: Store, bandit: int, after: int, limit: int) -> list[tuple[int, float, float]]:
-    """Return (sequence, reward, seconds since the decision) of the rewards after a sequence number."""
+def reward_ages(store: Store, bandit: int, after: int, limit: int) -> list[tuple[int, float, float, float]]:
+    """Return (sequence, reward, time of the decision, seconds since then) of the rewards after a sequence number."""
     found = store.rows(
-        "SELECT r.sequence, r.value, r.time - d.time FROM events r JOIN events d ON d.bandit = r.bandit"
+        "SELECT r.sequence, r.value, d.time, r.time - d.time FROM events r JOIN events d ON d.bandit = r.bandit"
         " AND d.step = r.settles WHERE r.bandit = ? AND r.sequence > ? AND r.kind = ? ORDER BY r.sequence LIMIT ?",
         (bandit, after, REWARD, limit),
     )
-    return [(sequence, value, age) for sequence, value, age in found]
+    return [(sequence, value, decided, age) for sequence, value, decided, age in found]

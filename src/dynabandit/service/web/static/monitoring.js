@@ -1,5 +1,5 @@
 // The holdout, the guardrails and the alerts on the page of one bandit; the chart of the lift is in bandit-charts.js
-import { byId, clock, count, h, meanReward, percent } from "./dom.js";
+import { byId, clock, count, duration, h, meanReward, percent } from "./dom.js";
 
 /** A value of a metric. */
 export const metricText = (value) => String(Math.abs(value) < 1e-9 ? 0 : Number(value.toPrecision(4)));
@@ -27,12 +27,13 @@ function groupRow(title, { decisions, rewards, mean }, bounded) {
     h("td", { class: "number" }, count(rewards)), h("td", { class: "number" }, meanReward(mean, bounded)));
 }
 
-function showHoldout({ holdout, bounded }) {
+function showHoldout({ holdout, bounded, learn, reward_window }) {
   byId("holdout-section").hidden = holdout === null;
   if (holdout === null) return;
   const { share, control, lift, low, high } = holdout;
   byId("holdout-note").textContent =
-    `${percent(share)} of the units ${control === null ? "get all arms in equal parts" : `always get “${control}”`}`;
+    `${percent(share)} of the units ${control === null ? "get all arms in equal parts" : `always get “${control}”`}` +
+    (learn === "at-once" ? "" : `; a decision counts when its reward window of ${duration(reward_window)} ends`);
   const relative = holdout.relative_lift === null ? "" : `, relative to the holdout ${relativeText(holdout.relative_lift)}` +
     (holdout.relative_low === null ? "" : ` (${relativeText(holdout.relative_low)} to ${relativeText(holdout.relative_high)})`);
   const interval = low === null ? "" : ` (${liftText(low, bounded)} to ${liftText(high, bounded)})`;
