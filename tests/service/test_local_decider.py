@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import msgspec
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -178,6 +179,46 @@ def test_threads_share_a_decider(client: Client, make: Make, server: Running) ->
     decider.sync()
     assert (client.state("b").step, decider.rejected) == (800, 0)
     assert_replay_agrees(server.store.url)
+
+
+def test_texts_that_cannot_be_sent_are_refused_in_the_call_that_has_them(
+    client: Client, http: httpx.Client, make: Make
+) -> None:
+    asked = {"arms": ARMS, "policy": "lin-ucb", "features": {"page": "hashed"}}
+    assert http.put("/v1/bandits/b", json=asked).status_code == 201
+    decider, context = make(), {"page": {"path": "/"}}
+    made = decider.decide(context)
+    half = "\ud83d"  # of a surrogate pair
+    for wrong in ({"page": {"path": half}}, {"page": {half: 1}}, {half: {}}):
+        with pytest.raises(ValueError, match="context must have text that UTF-8 can hold"):
+            decider.decide(wrong)
+    with pytest.raises(ValueError, match="unit must be text that UTF-8 can hold"):
+        decider.decide(context, unit=half)
+    with pytest.raises(TypeError, match="unit must be a string"):
+        decider.decide(context, unit=b"user-1")  # type: ignore[arg-type]
+    for wrong_id in (f"{decider.id[:15]}\n-1", f"{decider.id[:15]}{half}-1", f"{decider.id}-\u0661"):
+        with pytest.raises(ValueError, match="decision"):
+            decider.reward(wrong_id, 1)
+    decider.decide(context, unit=np.str_("user-1"))  # a text of another class, as data frames have
+    decider.decide(context, unit="user-\U0001f600")
+    decider.reward(made.decision, 1)
+    decider.sync()
+    assert [one.unit for one in local_events(client)] == [None, "user-1", "user-\U0001f600"]
+    assert (decider.waiting, decider.rejected, decider.problem) == (0, 0, None)
+
+
+def test_batches_stay_when_they_cannot_be_written_for_any_reason(
+    client: Client, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    decider.decide_many(3)
+    with monkeypatch.context() as patched:
+        patched.setattr("dynabandit.client.local_log.encoded", lambda batch: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            decider.flush()
+    decider.sync()
+    assert [one.local_step for one in local_events(client)] == [1, 2, 3]
 
 
 def test_a_child_cannot_decide_under_the_ids_of_its_parent(client: Client, make: Make) -> None:

@@ -131,7 +131,7 @@ class LocalDecider:
             The arm, and the id for `reward`; its `step` counts the decisions of this decider.
         """
         given = None if context is None else checked_context(context)
-        unit = None if unit is None else clean_name(unit, "unit")
+        unit = None if unit is None else checked_unit(unit)
         with self._lock:
             self._check_usable()
             kept = None if unit is None else self._kept(unit)
@@ -183,7 +183,7 @@ class LocalDecider:
         """
         decider, _, step = decision.partition("-")
         value = self._local.bandit.rewards.check(reward)
-        if not step.isdecimal():
+        if not (step.isascii() and step.isdecimal()):
             raise ValueError(f"decision must be the id of a local decision, got {decision!r}")
         given = {"decider": decider, "step": int(step), "reward": value}
         item = checked("decision", given, LocalReward)
@@ -256,7 +256,7 @@ class LocalDecider:
             try:
                 if batches:
                     self._sender.log.append(batches)
-            except OSError:
+            except BaseException:
                 with self._lock:
                     self._unwritten = batches + self._unwritten
                 raise
@@ -367,8 +367,18 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
 def checked_context(context: Mapping[str, Any]) -> dict[str, Any]:
     """Return a context as the service takes it, or raise an error."""
     found: dict[str, Any] = checked("context", plain(context), field_types.Context)
-    check_context_size(found)
+    try:
+        check_context_size(found)
+    except UnicodeEncodeError:
+        raise ValueError(f"context must have text that UTF-8 can hold, got {found!r:.200}") from None
     return found
+
+
+def checked_unit(unit: str) -> str:
+    """Return a unit as the local file and the service take it, or raise an error."""
+    if not isinstance(unit, str):
+        raise TypeError(f"unit must be a string, got {unit!r:.200}")
+    return clean_name(str.__str__(unit), "unit")  # msgspec cannot encode subclasses of str, such as NumPy's strings
 
 
 def close_in_child() -> None:
