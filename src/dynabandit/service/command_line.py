@@ -247,6 +247,9 @@ def verify(store: StoreOption = DEFAULT_STORE, plugin: PluginOption = None) -> N
                 said += f", {one.local} local decisions"
             if one.local_taken:
                 said += f" and {one.local_taken} taken from the log"
+            if one.local_different:
+                said += f", {one.local_different} local decisions that their states do not make"
+                said += f" (the first is event {one.first_different})"
             print(said)
         else:
             print(f"DIFFERS  {one.problem}")
