@@ -195,6 +195,9 @@ def test_policies_that_decide_by_features_are_compiled_before_the_start_too(monk
     monkeypatch.setattr("dynabandit.bandit.bandit.Bandit.compile", lambda bandit: compiled.append(bandit.policy.name))
     command_line._compile(["lin-ucb", "ucb"])
     assert compiled == ["lin-ucb", "ucb"]
+    compiled.clear()
+    command_line._compile(["auto", "mix-lin-ucb"])
+    assert compiled == ["mix-ts", "mix-lin-ucb"], "auto is another policy with features"
 
 
 @pytest.mark.promise(116)

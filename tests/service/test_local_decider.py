@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,22 +11,25 @@ from typing import Any
 
 import httpx
 import msgspec
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError, early_rewards, local_decider
+from dynabandit.client.local_log import HEADER
 from dynabandit.service.api_types import DeciderState, Event
 from dynabandit.service.command_line import app
 from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
+from dynabandit.service.domain import local_decisions, local_replay
 from dynabandit.service.domain.deciders import DeciderProgress, Deciders
 from dynabandit.service.local_state_cache import MAX_AGE
 from dynabandit.service.local_types import LocalBatch, LocalDecision
 from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import Verification, verify
-from tools.harness import ARMS, ManualClock, Running, assert_replay_agrees, copied_store, running, talking
+from tools.harness import ARMS, ManualClock, Running, assert_replay_agrees, running, talking
 from tools.proxy import Proxy, address
 from tools.waiting import PATIENCE, wait_for
 
@@ -50,6 +54,11 @@ def make(server: Running, tmp_path: Path) -> Iterator[Make]:
 
 def local_events(client: Client) -> list[Event]:
     return [event for event in client.events("b", kind="decision") if event.decider is not None]
+
+
+def proof(decider: db.LocalDecider) -> dict[str, str]:
+    """The headers of a batch of a decider."""
+    return {"Content-Type": "application/json", "Decider-Secret": decider._sender.log.secret or ""}
 
 
 def kill(decider: db.LocalDecider) -> None:
@@ -101,7 +110,7 @@ def test_a_batch_that_is_sent_again_changes_nothing(client: Client, http: httpx.
         decider.reward(one.decision, 1)
     decider.flush()
     batch = decider._sender.log.first()
-    answers = [http.post("/v1/bandits/b/local-decisions", content=batch, headers=JSON) for _ in range(2)]
+    answers = [http.post("/v1/bandits/b/local-decisions", content=batch, headers=proof(decider)) for _ in range(2)]
     assert [one.status_code for one in answers] == [200, 200]
     assert answers[0].json() == answers[1].json()
     decider.sync()
@@ -119,9 +128,9 @@ def test_deciders_that_the_state_has_forgotten_are_found_in_the_log(
         made = decider.decide_many(3)
         decider.reward(made[1].decision, 1)
         decider.flush()
-        batches.append(decider._sender.log.first())
-    for batch in batches * 2:
-        answer = http.post("/v1/bandits/b/local-decisions", content=batch, headers=JSON)
+        batches.append((decider._sender.log.first(), proof(decider)))
+    for batch, headers in batches * 2:
+        answer = http.post("/v1/bandits/b/local-decisions", content=batch, headers=headers)
         assert [one["status"] for one in answer.json()["results"]] == [200]
     state = client.state("b")
     assert (state.step, state.sequence) == (6, 9)
@@ -142,8 +151,8 @@ def test_replicas_store_a_batch_once(postgres_url: str, make: Make) -> None:
                 batch = decider._sender.log.first()
 
                 def send(url: str, batch: bytes | None = batch) -> int:
-                    path = f"{url}/v1/bandits/b/local-decisions"
-                    return httpx.post(path, content=batch, headers=JSON, timeout=PATIENCE, verify=False).status_code
+                    path, headers = f"{url}/v1/bandits/b/local-decisions", proof(decider)
+                    return httpx.post(path, content=batch, headers=headers, timeout=PATIENCE, verify=False).status_code
 
                 with ThreadPoolExecutor(4) as threads:
                     assert list(threads.map(send, [first.url, second.url] * 2)) == [200] * 4
@@ -180,6 +189,47 @@ def test_threads_share_a_decider(client: Client, make: Make, server: Running) ->
     assert_replay_agrees(server.store.url)
 
 
+def test_texts_that_cannot_be_sent_are_refused_in_the_call_that_has_them(
+    client: Client, http: httpx.Client, make: Make
+) -> None:
+    asked = {"arms": ARMS, "policy": "lin-ucb", "features": {"page": "hashed"}}
+    assert http.put("/v1/bandits/b", json=asked).status_code == 201
+    decider, context = make(), {"page": {"path": "/"}}
+    made = decider.decide(context)
+    half = "\ud83d"  # of a surrogate pair
+    wrong: dict[str, Any]
+    for wrong in ({"page": {"path": half}}, {"page": {half: 1}}, {half: {}}):
+        with pytest.raises(ValueError, match="context must have text that UTF-8 can hold"):
+            decider.decide(wrong)
+    with pytest.raises(ValueError, match="unit must be text that UTF-8 can hold"):
+        decider.decide(context, unit=half)
+    with pytest.raises(TypeError, match="unit must be a string"):
+        decider.decide(context, unit=b"user-1")  # type: ignore[arg-type]
+    for wrong_id in (f"{decider.id[:15]}\n-1", f"{decider.id[:15]}{half}-1", f"{decider.id}-\u0661"):
+        with pytest.raises(ValueError, match="decision"):
+            decider.reward(wrong_id, 1)
+    decider.decide(context, unit=np.str_("user-1"))  # a text of another class, as data frames have
+    decider.decide(context, unit="user-\U0001f600")
+    decider.reward(made.decision, 1)
+    decider.sync()
+    assert [one.unit for one in local_events(client)] == [None, "user-1", "user-\U0001f600"]
+    assert (decider.waiting, decider.rejected, decider.problem) == (0, 0, None)
+
+
+def test_batches_stay_when_they_cannot_be_written_for_any_reason(
+    client: Client, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    decider = make()
+    decider.decide_many(3)
+    with monkeypatch.context() as patched:
+        patched.setattr("dynabandit.client.local_log.encoded", lambda batch: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            decider.flush()
+    decider.sync()
+    assert [one.local_step for one in local_events(client)] == [1, 2, 3]
+
+
 def test_a_child_cannot_decide_under_the_ids_of_its_parent(client: Client, make: Make) -> None:
     client.create("b", ARMS, "ucb", seed=3)
     decider = make()
@@ -212,7 +262,70 @@ def test_steps_that_are_known_and_new_ones_in_one_batch(client: Client, http: ht
     assert [one.local_step for one in local_events(client)] == [1, 2, 3, 4, 9]
 
 
-JSON = {"Content-Type": "application/json"}
+@pytest.mark.promise(192)
+def test_nobody_can_send_decisions_under_the_id_of_another_decider(
+    client: Client, http: httpx.Client, make: Make, server: Running
+) -> None:
+    identity = client.create("b", ARMS, "ucb", seed=3).id
+    decider, other = make(), make()
+    decider.decide_many(5)
+    decider.sync()
+    before, [listed] = client.state("b").sequence, [one for one in client.state("b").deciders if one.step]
+    forged = {**batch_of(identity), "decider": listed.id, "first": 2**48 - 1, "decisions": [{"arm": 1}]}
+    foreign = other._sender.log.secret or ""
+    for secret in (None, foreign, "x" * 256, "\xe9"):
+        headers = httpx.Headers({} if secret is None else {"Decider-Secret": secret}, encoding="latin-1")
+        for first in (1, 6, 2**48 - 1):
+            answer = http.post("/v1/bandits/b/local-decisions", json={**forged, "first": first}, headers=headers)
+            assert (answer.status_code, foreign in answer.text) == (422, False), answer.text
+            assert answer.json()["problem"].startswith("Decider-Secret must ")
+    assert client.state("b").sequence == before
+    decider.decide_many(100)
+    decider.sync()
+    assert [one.local_step for one in local_events(client)] == list(range(1, 106))
+    kill(decider)  # its secret is in its file, so that the next decider can send what is left
+    assert (decider._sender.log.secret or "") not in (decider._folder / "state.json").read_text()
+    assert_replay_agrees(server.store.url)
+
+
+@pytest.mark.promise(192)
+def test_the_files_of_deciders_of_release_0_2_0_are_sent(client: Client, make: Make, tmp_path: Path) -> None:
+    identity = client.create("b", ARMS, "ucb", seed=3).id
+    content = msgspec.json.encode(batch_of(identity))
+    folder = tmp_path / "local"
+    folder.mkdir()
+    record = HEADER.pack(len(content), zlib.crc32(content)) + content
+    (folder / f"{identity}-{DECIDER}.batches").write_bytes(record)
+    decider = make()
+    decider.sync()
+    assert (decider.waiting, decider.problem) == (0, None)
+    assert [(one.decider, one.arm) for one in local_events(client)] == [(DECIDER, "green"), (DECIDER, "blue")]
+    assert not list(folder.glob("*.batches"))
+
+
+@pytest.mark.promise(193)
+def test_a_decider_can_leave_out_a_limited_number_of_decisions(
+    client: Client, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = client.create("b", ARMS, "ucb", seed=3).id
+    monkeypatch.setattr(local_decisions, "MAX_MISSING", 10)
+    for first, status in ((1, 200), (14, 422), (2**48 - 1, 422), (13, 200), (15, 200), (28, 422)):
+        before = client.state("b").sequence
+        sent = {**batch_of(identity), "first": first}
+        answer = http.post("/v1/bandits/b/local-decisions", json=sent)
+        assert answer.status_code == status, (first, answer.text)
+        assert client.state("b").sequence == before + (2 if status == 200 else 0)
+    assert answer.json()["problem"] == (
+        f"first must be at most 27: the latest stored decision of decider '{DECIDER}' is 16, and at most 10 may be "
+        "missing after it, got 28; a decider that starts again has a new id"
+    )
+    assert [one.local_step for one in local_events(client)] == [1, 2, 13, 14, 15, 16]
+    reward = {"decider": DECIDER, "step": 2, "reward": 1}
+    rewards_only = {**batch_of(identity), "first": 2**48 - 1, "decisions": [], "rewards": [reward]}
+    answer = http.post("/v1/bandits/b/local-decisions", json=rewards_only)
+    assert [one["status"] for one in answer.json()["results"]] == [200], "without decisions nothing is left out"
+
+
 DECIDER = "0123456789abcdef"
 
 
@@ -277,7 +390,8 @@ def test_each_reward_has_its_status(
     clock.seconds += 61
     decider.reward(made[1].decision, 1)  # late
     decider.flush()
-    answer = http.post("/v1/bandits/b/local-decisions", content=decider._sender.log.first(), headers=JSON).json()
+    batch, headers = decider._sender.log.first(), proof(decider)
+    answer = http.post("/v1/bandits/b/local-decisions", content=batch, headers=headers).json()
     assert [one["status"] for one in answer["results"]] == [200, 409, 404, 410]
     too_large = {"decider": decider.id, "step": 3, "reward": 2}  # valid before the policy was changed, perhaps
     late = {**too_large, "reward": 1}
@@ -290,7 +404,7 @@ def test_each_reward_has_its_status(
     monkeypatch.setattr(early_rewards, "RETRY_SECONDS", 0.0)
     decider.sync()
     assert (decider.rejected, decider.waiting) == (3, 0)
-    assert len(list(decider._folder.glob("*.batches"))) == 1
+    assert len(list(decider._folder.glob("*.unsent"))) == 1
     for wrong in ("17", f"{DECIDER}-x", f"{DECIDER}-0", "abc-1"):
         with pytest.raises(ValueError, match="decision"):
             decider.reward(wrong, 1)
@@ -300,9 +414,7 @@ def test_each_reward_has_its_status(
 
 @pytest.mark.promise(182)
 @pytest.mark.parametrize("policy", ["ucb", "ts"])
-def test_verify_makes_local_decisions_again(
-    client: Client, make: Make, sqlite_url: str, tmp_path: Path, policy: str
-) -> None:
+def test_verify_makes_local_decisions_again(client: Client, make: Make, sqlite_url: str, policy: str) -> None:
     with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
         client.create("b", ARMS, policy, seed=3)
         deciders = [make(server.url), make(server.url)]
@@ -324,14 +436,67 @@ def test_verify_makes_local_decisions_again(
         assert arms[0] != arms[1] or policy == "ucb", "each decider has a random stream of its own"
     found = verified(sqlite_url)
     assert (found.problem, found.local, found.local_taken) == (None, 160, 0)
-    for event in (events[0], events[77], events[-1]):
-        other = f"UPDATE events SET arm = (arm + 1) % 3 WHERE sequence = {event.sequence}"
-        rewarded = f"UPDATE events SET arm = (arm + 1) % 3 WHERE settles = {event.step}"
-        problem = verified(copied_store(sqlite_url, tmp_path, other, rewarded)).problem
-        assert problem is not None
-        assert f"event {event.sequence}" in problem
-        assert event.decider is not None
-        assert event.decider in problem
+
+
+@pytest.mark.promise(182, 190)
+@pytest.mark.parametrize("place", [0, 7, 9])
+def test_local_decisions_that_the_replay_does_not_make_change_nothing_for_others(
+    client: Client, http: httpx.Client, make: Make, server: Running, place: int
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    honest, wrong = make(), make()
+    for decider in (honest, wrong):
+        decider.decide_many(10)
+        decider.flush()
+    batch = msgspec.json.decode(wrong._sender.log.first() or b"")
+    batch["decisions"][place]["arm"] = (batch["decisions"][place]["arm"] + 1) % 3
+    assert http.post("/v1/bandits/b/local-decisions", json=batch, headers=proof(wrong)).status_code == 200
+    wrong.sync()
+    honest.sync()
+    for _ in range(2):
+        for decider in (wrong, honest):
+            decider.decide_many(10)
+            decider.sync()
+    after = 9 - place  # decisions of the same decider from the same state
+    found = verified(server.store.url)
+    assert (found.problem, found.first_different) == (None, 2 + place)
+    assert (found.local, found.local_taken, found.local_different) == (59 - after, after, 1)
+    said = CliRunner().invoke(app, ["verify", "--store", server.store.url])
+    words = f"1 local decisions that their states do not make (the first is event {2 + place})"
+    assert (said.exit_code, words in said.output) == (0, True), said.output
+    exported = list(client.export("b"))
+    assert [one.replayed for one in exported] == [not place <= at <= 9 for at in range(60)]
+
+
+@pytest.mark.promise(194)
+def test_forged_states_take_limited_memory_and_keep_no_others_from_being_replayed(
+    client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = client.create("b", ARMS, "ucb", seed=3).id
+    decider = make()
+    decider.decide_many(20)  # from state 1
+    client.decide_many("b", 100)
+    for first in (1, 2):
+        for number in range(100):  # tiny batches of as many deciders from as many states
+            named = {**batch_of(identity), "decider": f"{number:016x}", "base": number + 1}
+            sent = {**named, "first": first, "decisions": [{"arm": 1}]}
+            assert http.post("/v1/bandits/b/local-decisions", json=sent).status_code == 200
+    decider.sync()
+    size = decider._local.bandit.nbytes
+    monkeypatch.setattr(local_replay, "MAX_COPIES", 10 * size)
+    kept, check = [], local_replay.LocalReplay.check
+
+    def counting(self: local_replay.LocalReplay, *given: Any) -> bool:
+        found = check(self, *given)
+        kept.append(len(self._bases) + sum(run.bandit is not None for run in self._runs.values()))
+        return found
+
+    monkeypatch.setattr(local_replay.LocalReplay, "check", counting)
+    replayed = {one.step: one.replayed for one in client.export("b")}
+    assert 5 <= max(kept) <= 10
+    assert all(replayed[one.step or 0] for one in local_events(client) if one.decider == decider.id)
+    found = verified(server.store.url)
+    assert (found.problem, found.local + found.local_taken + found.local_different) == (None, 220)
 
 
 def test_deciders_have_random_streams_of_their_own(client: Client, make: Make) -> None:
@@ -350,7 +515,7 @@ def test_decisions_after_a_gap_are_taken_until_the_next_state(
     decider.flush()
     batch = msgspec.json.decode(decider._sender.log.first() or b"")
     batch["first"], batch["decisions"] = 3, batch["decisions"][2:]  # the service was restored to an earlier state
-    assert http.post("/v1/bandits/b/local-decisions", json=batch).status_code == 200
+    assert http.post("/v1/bandits/b/local-decisions", json=batch, headers=proof(decider)).status_code == 200
     decider.sync()
     decider.decide_many(4)
     decider.sync()

@@ -9,7 +9,7 @@ import pytest
 from dynabandit.client.local_log import LocalLog
 from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward
 
-DECIDER = "0123456789abcdef"
+DECIDER, SECRET = "0123456789abcdef", "0123456789abcdef" * 2
 
 
 def batch(first: int, decisions: int = 2) -> LocalBatch:
@@ -21,6 +21,7 @@ def batch(first: int, decisions: int = 2) -> LocalBatch:
 def contents(folder: Path) -> list[LocalBatch]:
     """What a decider that starts after a crash finds."""
     [log] = LocalLog.adopt(folder, "b-")
+    assert log.secret == SECRET
     found = []
     while (one := log.first()) is not None:
         found.append(msgspec.json.decode(one, type=LocalBatch))
@@ -36,7 +37,7 @@ def crash(log: LocalLog) -> bytes:
 
 
 def test_batches_are_found_after_a_crash_in_their_order(tmp_path: Path) -> None:
-    log = LocalLog.create(tmp_path, "b-1")
+    log = LocalLog.create(tmp_path, "b-1", SECRET)
     log.append([batch(1), batch(3)])
     log.append([batch(5)])
     assert (log.waiting, len(log)) == (9, 3)
@@ -48,7 +49,7 @@ def test_batches_are_found_after_a_crash_in_their_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "changed"])
 def test_an_incomplete_record_is_cut_off(tmp_path: Path, damage: str) -> None:
-    log = LocalLog.create(tmp_path, "b-1")
+    log = LocalLog.create(tmp_path, "b-1", SECRET)
     log.append([batch(1)])
     whole = log._size
     log.append([batch(3)])
@@ -69,7 +70,7 @@ def test_a_batch_that_is_too_long_for_a_request_becomes_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynabandit.client.local_log.MAX_CONTENT", 200)
-    log, long = LocalLog.create(tmp_path, "b-1"), batch(7, decisions=30)
+    log, long = LocalLog.create(tmp_path, "b-1", SECRET), batch(7, decisions=30)
     log.append([long])
     assert log.waiting == 31
     crash(log)
@@ -82,19 +83,19 @@ def test_a_batch_that_is_too_long_for_a_request_becomes_several(
 
 
 def test_an_acknowledged_file_is_emptied_and_used_again(tmp_path: Path) -> None:
-    log = LocalLog.create(tmp_path, "b-1")
+    log = LocalLog.create(tmp_path, "b-1", SECRET)
     log.append([batch(1), batch(3)])
     log.acknowledge()
     assert log.path.stat().st_size > 0, "one batch still waits"
     log.acknowledge()
-    assert (log.path.stat().st_size, log.waiting, log.first()) == (0, 0, None)
+    assert (log.path.read_text(), log.waiting, log.first()) == (SECRET, 0, None)
     log.append([batch(5)])
     crash(log)
     assert contents(tmp_path) == [batch(5)]
 
 
 def test_after_a_failed_write_nothing_of_it_is_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = LocalLog.create(tmp_path, "b-1")
+    log = LocalLog.create(tmp_path, "b-1", SECRET)
     log.append([batch(1)])
 
     def fail(descriptor: int) -> None:
@@ -111,7 +112,7 @@ def test_after_a_failed_write_nothing_of_it_is_in_the_file(tmp_path: Path, monke
 
 
 def test_batches_are_synced_before_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log, synced = LocalLog.create(tmp_path, "b-1"), []
+    log, synced = LocalLog.create(tmp_path, "b-1", SECRET), []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
     log.append([batch(1)])
-    assert synced == [len(msgspec.json.encode(batch(1))) + 8]
+    assert synced == [len(SECRET) + len(msgspec.json.encode(batch(1))) + 8]

@@ -234,6 +234,11 @@ class Bandit(Ranking, RewardLearning):
         """The names of the arms that were not removed."""
         return self._arms.index.keys()
 
+    @property
+    def nbytes(self) -> int:
+        """Roughly how many bytes a copy takes."""
+        return self._saved_state().nbytes
+
     def keep_no_contexts(self) -> None:
         """Forget the contexts of decisions at once: every reward is then given with its context, encoded as of now."""
         if self._contexts is not None:

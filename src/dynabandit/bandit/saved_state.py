@@ -19,6 +19,8 @@ from dynabandit.policies import Policy, PolicyState
 from dynabandit.policies.base import new_state
 from dynabandit.validation import integer
 
+BYTES_PER_ARM, BYTES_OF_OBJECTS = 300, 10_000  # besides the arrays; names and the tree of many arms
+
 
 class SavedState(NamedTuple):
     """What a bandit remembers; all else follows from it.
@@ -48,6 +50,12 @@ class SavedState(NamedTuple):
     def cells(self) -> np.ndarray | None:
         """The numbers of the tree that are saved, if there are any."""
         return None if self.tree is None else self.tree.cells
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly how many bytes a copy takes, without the contexts of decisions."""
+        arrays = (*self.arms.arrays, self.memory, self.shared, self.models, self.cells)
+        return sum(one.nbytes for one in arrays if one is not None) + BYTES_PER_ARM * len(self.arms) + BYTES_OF_OBJECTS
 
     def copy(self) -> "SavedState":
         """Return an independent copy."""

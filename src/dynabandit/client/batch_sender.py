@@ -9,6 +9,7 @@ from dynabandit.client.base import Call, ServiceError, bandit_path
 from dynabandit.client.early_rewards import EarlyRewards
 from dynabandit.client.local_log import LocalLog
 from dynabandit.client.sync_client import Client
+from dynabandit.service.domain.deciders import SECRET_HEADER
 from dynabandit.service.local_types import LocalBatchResult
 
 ADOPT_SECONDS = 60.0  # between two searches for the files of deciders that were killed
@@ -30,16 +31,18 @@ class BatchSender:
         Where the files are.
     bandit, decider
         The ids of the bandit and of the decider.
+    secret
+        That of the decider.
     """
 
-    def __init__(self, client: Client, name: str, folder: Path, bandit: str, decider: str) -> None:
+    def __init__(self, client: Client, name: str, folder: Path, bandit: str, decider: str, secret: str) -> None:
         self._client, self._name, self._folder, self._bandit = client, name, folder, bandit
-        self.log = LocalLog.create(folder, f"{bandit}-{decider}")  # of the decider
+        self.log = LocalLog.create(folder, f"{bandit}-{decider}", secret)  # of the decider
         self.others: list[LocalLog] = []  # of deciders that were killed: their batches are sent first
         self.rejected = 0  # rewards that the service did not count: late, unknown, or another one came first
         self.refused: str | None = None  # the latest batch that the service refused
         self.sent_to = 0  # the event up to which the service had written when it stored the latest batch
-        self._early = EarlyRewards(folder, bandit, decider, self.others)
+        self._early = EarlyRewards(folder, bandit, decider, secret, self.others)
         self._adopt_files()
 
     @property
@@ -68,12 +71,13 @@ class BatchSender:
     def _send(self, log: LocalLog, until: float) -> None:
         """Send the batches that a file has now."""
         path = bandit_path(self._name, "local-decisions")
+        headers = {} if log.secret is None else {SECRET_HEADER: log.secret}
         for _ in range(len(log)):
             batch = log.first()
             if batch is None or time.monotonic() > until:
                 return
             try:
-                answer = self._client._send(Call("POST", path, LocalBatchResult, msgspec.Raw(batch)))
+                answer = self._client._send(Call("POST", path, LocalBatchResult, msgspec.Raw(batch), headers))
             except ServiceError as error:
                 if error.status != INVALID:
                     raise

@@ -21,8 +21,9 @@ class EarlyRewards:
     of sending writes them to a new file, which is added to `logs`, those that the next round sends.
     """
 
-    def __init__(self, folder: Path, bandit: str, decider: str, logs: list[LocalLog]) -> None:
-        self._folder, self._bandit, self._decider, self._logs = folder, bandit, decider, logs
+    def __init__(self, folder: Path, bandit: str, decider: str, secret: str, logs: list[LocalLog]) -> None:
+        self._folder, self._bandit, self._logs = folder, bandit, logs
+        self._decider, self._secret = decider, secret
         self._since: dict[tuple[str, int], float] = {}  # when a reward was first found to be early
         self._log: LocalLog | None = None  # of this round
         self._rounds = 0
@@ -48,7 +49,8 @@ class EarlyRewards:
                 self._since.pop(key, None)
         if early:
             if self._log is None:
-                self._log = LocalLog.create(self._folder, f"{self._bandit}-{self._decider}-{self._rounds}")
+                name = f"{self._bandit}-{self._decider}-{self._rounds}"
+                self._log = LocalLog.create(self._folder, name, self._secret)
                 self._logs.append(self._log)
             self._log.append([LocalBatch(id=batch.id, decider=self._decider, first=1, base=1, rewards=early)])
         return len(early)

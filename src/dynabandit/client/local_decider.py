@@ -18,11 +18,12 @@ from dynabandit.bandit import Bandit
 from dynabandit.bandit.serialization import plain
 from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_path
 from dynabandit.client.batch_sender import BatchSender
-from dynabandit.client.local_log import default_folder
+from dynabandit.client.local_log import SECRET_LENGTH, default_folder
 from dynabandit.client.sync_client import Client
 from dynabandit.service import field_types
 from dynabandit.service.api_types import Decision
 from dynabandit.service.domain.bandit_state import RULES
+from dynabandit.service.domain.deciders import decider_of
 from dynabandit.service.domain.decision_details import check_context_size
 from dynabandit.service.domain.holdout import Holdout
 from dynabandit.service.domain.local_bandit import LocalBandit, local_id
@@ -85,7 +86,8 @@ class LocalDecider:
         max_staleness: float = math.inf,
         timeout: float = 10.0,
     ) -> None:
-        self.name, self.id = bandit, secrets.token_hex(8)
+        self.name, secret = bandit, secrets.token_hex(SECRET_LENGTH // 2)
+        self.id = decider_of(secret)
         self._refresh_seconds = number("refresh_seconds", refresh_seconds, 0.0, threading.TIMEOUT_MAX, open_low=True)
         flush_seconds = number("flush_seconds", flush_seconds, 0.0, threading.TIMEOUT_MAX, open_low=True)
         self._max_staleness = max_staleness
@@ -103,7 +105,7 @@ class LocalDecider:
         self._units: dict[str, tuple[float, int, Decision]] = {}  # until when, column; the oldest first
         self._current_at = -math.inf  # when the state was known to be current
         self._adopt(self._first_state())
-        self._sender = BatchSender(self._client, bandit, self._folder, self._state.id, self.id)
+        self._sender = BatchSender(self._client, bandit, self._folder, self._state.id, self.id, secret)
         repeated = (("file", self._write, flush_seconds), ("service", self._exchange, self._refresh_seconds))
         self._threads = [
             threading.Thread(target=self._repeat, args=arguments, name=f"dynabandit {bandit}", daemon=True)
@@ -131,7 +133,7 @@ class LocalDecider:
             The arm, and the id for `reward`; its `step` counts the decisions of this decider.
         """
         given = None if context is None else checked_context(context)
-        unit = None if unit is None else clean_name(unit, "unit")
+        unit = None if unit is None else checked_unit(unit)
         with self._lock:
             self._check_usable()
             kept = None if unit is None else self._kept(unit)
@@ -183,7 +185,7 @@ class LocalDecider:
         """
         decider, _, step = decision.partition("-")
         value = self._local.bandit.rewards.check(reward)
-        if not step.isdecimal():
+        if not (step.isascii() and step.isdecimal()):
             raise ValueError(f"decision must be the id of a local decision, got {decision!r}")
         given = {"decider": decider, "step": int(step), "reward": value}
         item = checked("decision", given, LocalReward)
@@ -256,7 +258,7 @@ class LocalDecider:
             try:
                 if batches:
                     self._sender.log.append(batches)
-            except OSError:
+            except BaseException:
                 with self._lock:
                     self._unwritten = batches + self._unwritten
                 raise
@@ -367,8 +369,18 @@ def checked(argument: str, value: Any, kind: Any) -> Any:
 def checked_context(context: Mapping[str, Any]) -> dict[str, Any]:
     """Return a context as the service takes it, or raise an error."""
     found: dict[str, Any] = checked("context", plain(context), field_types.Context)
-    check_context_size(found)
+    try:
+        check_context_size(found)
+    except UnicodeEncodeError:
+        raise ValueError(f"context must have text that UTF-8 can hold, got {found!r:.200}") from None
     return found
+
+
+def checked_unit(unit: str) -> str:
+    """Return a unit as the local file and the service take it, or raise an error."""
+    if not isinstance(unit, str):
+        raise TypeError(f"unit must be a string, got {unit!r:.200}")
+    return clean_name(str.__str__(unit), "unit")  # msgspec cannot encode subclasses of str, such as NumPy's strings
 
 
 def close_in_child() -> None:

@@ -2,7 +2,8 @@
 
 Each record is the body of one request, after its length and its CRC-32. A record that is incomplete, because the
 process or the machine stopped while it was written, is cut off. Files are locked, so that several deciders can share a
-folder: each has a file of its own, and a file that nobody has locked belongs to a decider that was killed.
+folder: each has a file of its own, and a file that nobody has locked belongs to a decider that was killed. A file
+begins with the secret of its decider, which the service wants with each batch. The files of release 0.2.0 have none.
 """
 
 import contextlib
@@ -22,7 +23,9 @@ import msgspec
 from dynabandit.service.local_types import LocalBatch
 
 HEADER = struct.Struct("<II")  # length and CRC-32 of the content
-SUFFIX, REFUSED = ".batches", ".refused"
+SUFFIX, REFUSED = ".unsent", ".refused"
+SUFFIX_WITHOUT_SECRET = ".batches"  # deciders of release 0.2.0 adopt only these
+SECRET_LENGTH = 32
 MAX_CONTENT = 900_000  # bytes; the service takes requests of 1 MiB
 
 
@@ -43,20 +46,29 @@ class LocalLog:
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self._file = descriptor
+        self._start = SECRET_LENGTH if path.suffix == SUFFIX else 0
+        secret = os.pread(descriptor, self._start, 0).decode("latin-1")
+        self.secret = secret if secret.isascii() and secret.isalnum() else None  # None also if the file is damaged
         self._lock = threading.Lock()
         self._batches: deque[BatchRecord] = deque()  # that are not acknowledged
         self.waiting = 0  # decisions and rewards that are not acknowledged
-        self._size = 0
+        self._size = self._start
         for content in self._read_all():
             self._note(content, size_of(msgspec.json.decode(content, type=LocalBatch)))
         os.ftruncate(self._file, self._size)
 
     @classmethod
-    def create(cls, folder: Path, name: str) -> "LocalLog":
-        """Create an empty file and lock it."""
+    def create(cls, folder: Path, name: str, secret: str) -> "LocalLog":
+        """Create a file without batches, given the secret of the decider, and lock it."""
         new, path = folder / f"{name}.new", folder / f"{name}{SUFFIX}"
         descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         lock(descriptor)
+        try:
+            os.pwrite(descriptor, secret.encode(), 0)  # the first batch syncs it
+        except OSError:
+            new.unlink()
+            os.close(descriptor)
+            raise
         os.rename(new, path)  # locked before others can see it
         sync_folder(folder)
         return cls(path, descriptor)
@@ -64,7 +76,7 @@ class LocalLog:
     @classmethod
     def adopt(cls, folder: Path, name: str) -> Iterator["LocalLog"]:
         """Open and lock the files whose names begin with `name` and whose deciders do not run any more."""
-        for path in sorted(folder.glob(f"{name}*{SUFFIX}")):
+        for path in sorted((*folder.glob(f"{name}*{SUFFIX}"), *folder.glob(f"{name}*{SUFFIX_WITHOUT_SECRET}"))):
             with contextlib.suppress(FileNotFoundError):  # another decider was faster
                 descriptor = os.open(path, os.O_RDWR)
                 if not lock(descriptor):
@@ -79,7 +91,7 @@ class LocalLog:
     def _read_all(self) -> Iterator[bytes]:
         """Return the contents of the complete records."""
         with open(os.dup(self._file), "rb") as file:
-            file.seek(0)
+            file.seek(self._start)
             while len(header := file.read(HEADER.size)) == HEADER.size:
                 length, checksum = HEADER.unpack(header)
                 content = file.read(length)
@@ -126,8 +138,8 @@ class LocalLog:
         with self._lock:
             self.waiting -= self._batches.popleft().size
             if not self._batches:
-                os.ftruncate(self._file, 0)
-                self._size = 0
+                os.ftruncate(self._file, self._start)
+                self._size = self._start
 
     def set_aside(self) -> Path:
         """Move the first batch, which the service refuses for good, to another file, as a line of JSON; return it."""

@@ -351,8 +351,8 @@ class Exported(Struct):
 
     `replayed` is false for a decision of an earlier release that decided by other rules: it is taken from the log, and
     its propensity is computed as if no reward were in flight, which those rules ignored. It is also false for a local
-    decision whose state is not in the log any more. With a holdout, the propensity
-    is that over all units: the policy decides for some, and the holdout for the others.
+    decision that the replay does not make: its state is not in the log any more, or decides otherwise. With a holdout,
+    the propensity is that over all units: the policy decides for some, and the holdout for the others.
     """
 
     step: int

@@ -19,6 +19,7 @@ import typer
 from dynabandit.extras import import_extra
 from dynabandit.plugins import disabled
 from dynabandit.policies import use_plugin
+from dynabandit.policies.auto import AUTO, RECOMMENDED_WITH_FEATURES
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.compaction import compact as compact_store
 from dynabandit.service.domain.warm_start import bandit_to_compile, compile_policy
@@ -247,6 +248,9 @@ def verify(store: StoreOption = DEFAULT_STORE, plugin: PluginOption = None) -> N
                 said += f", {one.local} local decisions"
             if one.local_taken:
                 said += f" and {one.local_taken} taken from the log"
+            if one.local_different:
+                said += f", {one.local_different} local decisions that their states do not make"
+                said += f" (the first is event {one.first_different})"
             print(said)
         else:
             print(f"DIFFERS  {one.problem}")
@@ -291,13 +295,15 @@ def _open(url: str) -> Store:
 
 
 def _compile(policies: Iterable[str]) -> None:
-    """Compile policies before the server starts, so that no request waits for it."""
-    for name in policies:
+    """Compile policies before the server starts, so that no request waits for it; "auto" with and without features."""
+    given = [one for name in policies for one in ((AUTO, RECOMMENDED_WITH_FEATURES) if name == AUTO else (name,))]
+    names = list(dict.fromkeys(given))
+    for name in names:
         try:
             bandit_to_compile(name, {})
         except ValueError as error:
             _refuse(f"--compile: {error}")
-    for name in policies:
+    for name in names:
         compile_policy(name, {})
 
 

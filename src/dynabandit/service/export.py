@@ -108,9 +108,8 @@ def decisions(
             arm, bandit = state.bandit.names[row.arm or 0], local.bandit(state, row)
             propensity = _propensity(bandit or state.bandit, state, row, draws) if row.value is None else row.value
             is_imported = (row.step or 0) <= state.settings.imported
-            is_replayed = state.rules == RULES and bandit is not None and not is_imported
+            is_replayed = local.check(state, row) and state.rules == RULES and not is_imported
             piece.append(Replayed(row, arm, propensity, is_replayed))
-        local.check(state, row)
         state.apply(row)
         local.keep(state)
         if len(piece) == PIECE_ROWS or time.monotonic() >= until:

@@ -8,7 +8,8 @@ from dynabandit.service.api_types import HoldoutSettings, RewardResult
 from dynabandit.service.field_types import MAX_ARMS, MAX_DECISIONS, Context, RewardValue, Unit
 
 DeciderId = Annotated[
-    str, Meta(min_length=16, max_length=16, pattern="^[0-9a-z]+$", description="A local decider; see LocalDecider.")
+    # With a count, because $ also matches before a line break at the end
+    str, Meta(min_length=16, max_length=16, pattern="^[0-9a-z]{16}$", description="A local decider; see LocalDecider.")
 ]
 LocalStep = Annotated[int, Meta(ge=1, le=2**48 - 1)]
 

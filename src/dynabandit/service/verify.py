@@ -25,6 +25,8 @@ class Verification(NamedTuple):
     problem: str | None
     local: int = 0  # decisions of local deciders that were made again
     local_taken: int = 0  # and those that were taken from the log, because the state behind them cannot decide again
+    local_different: int = 0  # and those for which the log has another choice than the replay: the decider is wrong
+    first_different: int = 0  # the event of the first of these
     imported: int = 0  # decisions that were made by another system: they are taken from the log
 
 
@@ -64,7 +66,7 @@ def verify_bandit(store: Store, bandit_number: int, name: str) -> Verification:
         problem = str(ReplayMismatchError(name, error.sequence, error.problem))  # a damaged log may not say whose it is
     steps, state_hash = (state.bandit.step, state.state_hash()) if state.sequence else (0, "")
     made_by = {EARLIER_RELEASES[rules - 1]: count for rules, count in state.taken.items()}
-    made, taken = (0, 0) if local is None else (local.made, local.taken)
+    of_deciders = (local.made, local.taken, local.different, local.first_different) if local else (0, 0, 0, 0)
     imported = max(0, min(steps, state.settings.imported))
-    identity, found = public_id(bandit_number), (made_by, compared, state_hash, problem, made, taken, imported)
+    identity, found = public_id(bandit_number), (made_by, compared, state_hash, problem, *of_deciders, imported)
     return Verification(name, identity, start, state.sequence, steps, *found)

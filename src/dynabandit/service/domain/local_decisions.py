@@ -5,7 +5,7 @@ from typing import NamedTuple
 from dynabandit.service import local_types
 from dynabandit.service.domain import rewards
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
-from dynabandit.service.domain.deciders import local_key
+from dynabandit.service.domain.deciders import MAX_MISSING, local_key
 from dynabandit.service.domain.decision_details import DecisionDetails, check_context_size
 from dynabandit.service.domain.decisions import about_context, assign, check_imported, is_uncounted
 from dynabandit.service.domain.names import public_id
@@ -30,6 +30,7 @@ def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> S
             f"id must be {public_id(state.bandit_number)!r}, that of bandit {name!r} now, got {batch.id!r}"
         )
     check_imported(state)
+    _check_first(state, batch)
     _check(state, batch)
     if state.settings.holdout is not None:  # `is_uncounted` asks for each unit
         work.look_up_units(state.bandit_number, (one.unit for one in batch.decisions if one.unit is not None))
@@ -46,6 +47,17 @@ def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> S
             errors.append(error)
     progress = state.deciders.get(batch.decider)
     return StoredBatch(0 if progress is None else progress.step, state.sequence, errors)
+
+
+def _check_first(state: LoggedState, batch: local_types.LocalBatch) -> None:
+    """Raise an error if a batch leaves out so many decisions that a mistake is likely: they could never be stored."""
+    progress = state.deciders.get(batch.decider)
+    if progress is not None and batch.decisions and batch.first > progress.step + 1 + MAX_MISSING:
+        raise InvalidValueError(
+            f"first must be at most {progress.step + 1 + MAX_MISSING}: the latest stored decision of decider "
+            f"{batch.decider!r} is {progress.step}, and at most {MAX_MISSING} may be missing after it, got "
+            f"{batch.first}; a decider that starts again has a new id"
+        )
 
 
 def _check(state: LoggedState, batch: local_types.LocalBatch) -> None:

@@ -11,10 +11,11 @@ from starlette.responses import Response
 from dynabandit.service import api_types, local_types
 from dynabandit.service.domain import local_decisions
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
+from dynabandit.service.domain.deciders import SECRET_HEADER, check_secret
 from dynabandit.service.domain.local_bandit import local_id
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.http.handlers import QueryValues, Result, encode_copy, reward_result
-from dynabandit.service.http.requests import bandit_name, checked_name
+from dynabandit.service.http.requests import bandit_name, checked_name, printable_header
 from dynabandit.service.http.responses import JSON
 from dynabandit.service.service import Service
 
@@ -67,6 +68,7 @@ def encoder_of(state: LoggedState) -> Callable[[], EncodedState]:
 async def add_local_decisions(service: Service, request: Request, body: local_types.LocalBatch) -> Result:
     """POST /v1/bandits/{name}/local-decisions."""
     name = bandit_name(request)
+    check_secret(body.decider, printable_header(request, SECRET_HEADER, secret=True))
     for place, decision in enumerate(body.decisions):
         if decision.unit is not None:
             decision.unit = checked_name(decision.unit, f"decisions[{place}].unit")

@@ -46,15 +46,22 @@ def namespace_of(request: Request) -> str | None:
 
 def idempotency_key(request: Request) -> str | None:
     """Return the idempotency key of a decision, or None."""
-    keys = [bytes(value) for name, value in request.scope["headers"] if name == b"idempotency-key"]
-    if not keys:
+    return printable_header(request, "Idempotency-Key")
+
+
+def printable_header(request: Request, name: str, *, secret: bool = False) -> str | None:
+    """Return a header that may be given once, or None; an error does not show a secret one."""
+    wanted = name.lower().encode()
+    values = [bytes(value) for key, value in request.scope["headers"] if key == wanted]
+    if not values:
         return None
-    if len(keys) > 1:
-        raise InvalidValueError(f"Idempotency-Key must be given at most once, got {len(keys)}")
-    key = keys[0].decode("latin-1")
-    if not (1 <= len(key) <= 255 and key.isascii() and key.isprintable()):
-        raise InvalidValueError(f"Idempotency-Key must have 1 to 255 printable ASCII characters, got {key[:100]!r}")
-    return key
+    if len(values) > 1:
+        raise InvalidValueError(f"{name} must be given at most once, got {len(values)}")
+    text = values[0].decode("latin-1")
+    if not (1 <= len(text) <= 255 and text.isascii() and text.isprintable()):
+        got = "" if secret else f", got {text[:100]!r}"
+        raise InvalidValueError(f"{name} must have 1 to 255 printable ASCII characters{got}")
+    return text
 
 
 def bandit_name(request: Request) -> str:

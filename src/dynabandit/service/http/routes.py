@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dynabandit.service import api_types as api, local_types, monitoring_types as monitoring
+from dynabandit.service.domain.deciders import SECRET_HEADER
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, WorkInterruptedError
 from dynabandit.service.http import handlers, local_handlers, monitoring_handlers, personalizer
@@ -51,7 +52,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/bandits/{name}/decisions", "page", handlers.decide, api.Decide, api.Decisions, (404, 409),
              headers=("Idempotency-Key",), cross_origin=True),
     Endpoint("POST", "/v1/bandits/{name}/local-decisions", "decide", local_handlers.add_local_decisions,
-             local_types.LocalBatch, local_types.LocalBatchResult, (404, 409)),
+             local_types.LocalBatch, local_types.LocalBatchResult, (404, 409), headers=(SECRET_HEADER,)),
     Endpoint("GET", "/v1/bandits/{name}/local-state", "decide", local_handlers.get_local_state, None,
              local_types.LocalState, (404,),
              query=(AFTER, Query("at_least", 0, 0, 2**62), Query("decider"), Query("waiting", 0, 0, 2**62))),
