@@ -15,7 +15,9 @@ SHARE_PER_ADDRESS = 0.9  # of the connections: a load balancer may have nearly a
 class RefusalPacer:
     """Spreads refusals over time: clients that retry at once must not use up the time of admitted requests.
 
-    At most `per_second` requests are refused per second, each delayed by at most `max_delay` seconds.
+    At most `per_second` requests are refused per second, each delayed by at most `max_delay` seconds. By default that
+    is enough for one request of each connection: further ones would be refused at once, and callers that then connect
+    again without a pause take more time than any request.
 
     Examples
     --------
@@ -25,7 +27,7 @@ class RefusalPacer:
     """
 
     def __init__(
-        self, per_second: float = 500.0, max_delay: float = 1.0, timer: Callable[[], float] = time.monotonic
+        self, per_second: float = 500.0, max_delay: float = 2.5, timer: Callable[[], float] = time.monotonic
     ) -> None:
         self._gap, self._max_delay, self._timer = 1.0 / per_second, max_delay, timer
         self._next = 0.0
