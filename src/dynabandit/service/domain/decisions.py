@@ -39,7 +39,7 @@ def finish(steps: Steps[Result]) -> Result:
         try:
             next(steps)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            return end.value
 
 
 def decide(work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None = None) -> list[api_types.Decision]:

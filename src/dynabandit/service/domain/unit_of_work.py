@@ -61,8 +61,9 @@ class UnitOfWork:
         """Add the batch of a unit of work that was made by `apart`, and has only decided or rewarded."""
         self.touched |= other.touched
         self.events += other.events
-        for own, more in ((self.settled, other.settled), (self.keyed, other.keyed), (self.units, other.units)):
-            own.update(more)  # type: ignore[attr-defined]
+        self.settled |= other.settled
+        self.keyed |= other.keyed
+        self.units |= other.units
 
     def batch(self) -> tuple[Any, ...]:
         """Return what `Store.commit` writes."""
