@@ -4,8 +4,11 @@ import difflib
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 class MissingParameterError(TypeError):
@@ -46,6 +49,15 @@ def listed(names: Iterable[object]) -> str:
     shown = [repr(name) for name in every[:MOST_LISTED]]
     cut = [name if len(name) <= LONGEST else f"{name[:LONGEST]}..." for name in shown]
     return ", ".join(cut) + (f" and {len(every) - MOST_LISTED} more" if len(every) > MOST_LISTED else "")
+
+
+def repeated(names: Iterable[Name]) -> tuple[Name, int] | None:
+    """Return the first of some names that is given more than once, and how many times; None if all are different.
+
+    >>> repeated(["red", "blue", "red"]), repeated(["red", "blue"])
+    (('red', 2), None)
+    """
+    return next(((name, times) for name, times in Counter(names).items() if times > 1), None)
 
 
 def number(

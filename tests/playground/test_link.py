@@ -2,12 +2,15 @@
 
 import difflib
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, strategies as st
 
 from dynabandit.playground import SpecError, read
 from dynabandit.playground.drawn_means import COLUMNS, LEVELS, DrawnMeans, decode, encode
+from dynabandit.policies.regression_policy import RegressionPolicy
+from dynabandit.policies.sw_lin_ucb import SWLinUCB
 
 STRAIGHT = "P" * COLUMNS
 
@@ -100,6 +103,16 @@ def test_however_many_fields_are_wrong_few_are_looked_up(monkeypatch: pytest.Mon
 
 def test_a_window_longer_than_the_run_takes_no_more_memory_than_the_run() -> None:
     assert read("v=1&policies=sw-ucb:window=4000000000").query
+
+
+def test_the_models_of_policies_are_counted_and_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = mock.Mock()
+    monkeypatch.setattr(RegressionPolicy, "initial_models", made)
+    monkeypatch.setattr(SWLinUCB, "initial_models", made)
+    case = "v=1&environment=logistic-drift&arms=100&horizon=100000&replications=1"
+    assert "numbers with 100 arms" in fields(f"{case}&policies=sw-lin-ucb:window=50000")["policies.0"]
+    assert read(f"{case}&policies=sw-lin-ucb:window=500")
+    assert not made.called
 
 
 def test_policies_that_would_keep_more_than_fits_are_refused_before_anything_is_run() -> None:

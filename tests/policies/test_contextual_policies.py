@@ -377,6 +377,20 @@ def test_auto_shares_a_model_if_arms_have_features_of_their_own(name: str) -> No
     assert len(policy.initial_models(4, Context(3, per_arm=False))) == 4
 
 
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_shape_of_the_models_is_known_without_making_them(name: str) -> None:
+    for context in (Context(3, per_arm=True), Context(3, per_arm=False), Context(1, per_arm=True)):
+        for model in ("auto", "separate", "shared", "hybrid"):
+            try:
+                policy = db.policy(name, model=model)
+                shape = policy.initial_models(4, context).shape
+            except (TypeError, ValueError):
+                continue  # the policy has no such models
+            assert policy.models_shape(4, context) == shape
+    policy = db.policy(name)
+    assert policy.models_shape(4, Context(3, per_arm=False)) == policy.initial_models(4, Context(3, False)).shape
+
+
 def test_a_shared_model_needs_features_of_each_arm() -> None:
     with pytest.raises(ValueError, match="model='shared' needs features of each arm"):
         db.policy("lin-ucb", model="shared").initial_models(4, Context(3, per_arm=False))

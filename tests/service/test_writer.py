@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import functools
 import itertools
+import threading
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from dynabandit.service.request_queue import WriterRequest
 from dynabandit.service.service import READY_CACHED, Service
 from dynabandit.service.settling import Settler
 from dynabandit.service.stores import Snapshot, SqliteStore, Store, open_store
+from dynabandit.service.turns import LongRun, Turns
 from tools.harness import (
     ARMS,
     HeldStore,
@@ -275,3 +278,141 @@ def test_a_bandit_that_did_not_change_is_not_saved_again(sqlite_url: str) -> Non
         server.run_in_writer(lambda work: work.store.write([("DELETE FROM snapshots", ())]))
     with contextlib.closing(open_store(sqlite_url)) as store:
         assert saved_snapshots(store) == {}
+
+
+@contextlib.contextmanager
+def held_turns(monkeypatch: pytest.MonkeyPatch, made: int) -> Iterator[threading.Event]:
+    """Hold all long requests when so many decisions of bandit "long" are made; yield the event at which this is so."""
+    count, reached, released = 0, threading.Event(), threading.Event()
+    decide, take = LoggedState.decide, Turns.take
+
+    def counted(state: LoggedState, *arguments: Any) -> EventRow:
+        nonlocal count
+        if state.settings.name == "long":
+            count += 1
+            if count == made:
+                reached.set()
+        return decide(state, *arguments)
+
+    def held(turns: Turns) -> LongRun | None:
+        if reached.is_set() and not released.wait(0.001):
+            return None
+        return take(turns)
+
+    monkeypatch.setattr(LoggedState, "decide", counted)
+    monkeypatch.setattr(Turns, "take", held)
+    monkeypatch.setattr("dynabandit.service.turns.SLICE_SECONDS", 0.0)
+    try:
+        yield reached
+    finally:
+        released.set()
+
+
+@pytest.mark.promise(291)
+def test_other_bandits_are_served_while_many_decisions_are_made_and_nobody_sees_a_part_of_these(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(open_store(store_url)) as server, talking(server.url) as (client, _), ThreadPoolExecutor(4) as pool:
+        for name in ("long", "short"):
+            client.create(name, ARMS, seed=1)
+        with held_turns(monkeypatch, made=10) as reached:
+            long = pool.submit(client.decide_many, "long", 100, "key")
+            assert reached.wait(PATIENCE)
+            behind = [pool.submit(client.decide, "long"), pool.submit(client.state, "long")]
+            assert client.decide("short").step == 1
+            wait_for(lambda: len(server.service.writer._parked) == 2)
+            assert client.state("short").step == 1
+            server.finish_maintenance()
+            assert not long.done()
+            with contextlib.closing(open_store(store_url)) as reader:
+                number = reader.find("long")
+                assert number is not None
+                assert reader.last_sequence(number) == 1, "all or nothing"
+        decisions = long.result(PATIENCE)
+        assert [one.step for one in decisions] == list(range(1, 101))
+        assert {behind[0].result(PATIENCE).step, behind[1].result(PATIENCE).step} <= {100, 101}
+        assert client.decide_many("long", 100, "key") == decisions
+        assert client.decide_many("long", 21, "key two")[-1].step == 122
+        assert status_of(client.decide_many, "long", 50, "key") == 409
+        assert status_of(client.decide_many, "missing", 50) == 404
+        client.reward(decisions[50].decision, 1)
+    assert_replay_agrees(store_url)
+
+
+@pytest.mark.promise(291)
+def test_many_decisions_are_made_again_if_another_replica_decides_meanwhile(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        running(open_store(postgres_url)) as one,
+        running(open_store(postgres_url)) as two,
+        talking(one.url) as (client, _),
+        talking(two.url) as (other, _),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        client.create("long", ARMS, seed=1)
+        with held_turns(monkeypatch, made=10) as reached:
+            long = pool.submit(client.decide_many, "long", 100, "key")
+            assert reached.wait(PATIENCE)
+            assert other.decide("long").step == 1
+        decisions = long.result(PATIENCE)
+        assert [made.step for made in decisions] == list(range(2, 102))
+        assert other.decide_many("long", 100, "key") == decisions
+    assert_replay_agrees(postgres_url)
+
+
+@pytest.mark.promise(291)
+def test_many_decisions_that_fail_in_the_middle_leave_nothing(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _), ThreadPoolExecutor(1) as pool:
+        client.create("long", ARMS, seed=1)
+        with held_turns(monkeypatch, made=10) as reached:
+            long = pool.submit(status_of, client.decide_many, "long", 100, "key")
+            assert reached.wait(PATIENCE)
+            monkeypatch.setattr(LoggedState, "decide", mock.Mock(side_effect=MemoryError("none is left")))
+        assert long.result(PATIENCE) == 500
+        monkeypatch.undo()
+        assert client.state("long").step == 0
+        assert [one.step for one in client.decide_many("long", 30, "key")] == list(range(1, 31))
+    assert_replay_agrees(sqlite_url)
+
+
+@pytest.mark.promise(291)
+def test_a_service_that_stops_ends_what_has_begun(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+            client.create("long", ARMS, seed=1)
+            with held_turns(monkeypatch, made=10) as reached:
+                long = pool.submit(client.decide_many, "long", 100, "key")
+                assert reached.wait(PATIENCE)
+                server.server.should_exit = True
+            assert len(long.result(PATIENCE)) == 100
+    assert_replay_agrees(sqlite_url)
+
+
+def steps(name: str, done: list[str], count: int = 3) -> Callable[[Any], Generator[None, None, str]]:
+    def run(work: Any) -> Generator[None, None, str]:
+        for _ in range(count):
+            done.append(name)
+            yield
+        return name
+
+    return run
+
+
+def test_bandits_have_their_turns_in_order_and_requests_of_one_bandit_follow_each_other() -> None:
+    done, ended = list[str](), list[str]()
+    work = mock.Mock(states={})
+    turns = Turns(work, timer=mock.Mock(side_effect=itertools.count()))
+    asked = (("a", 1), ("a again", 1), ("b", 2), ("c", 3), ("gave up", 4))
+    requests = [WriterRequest(steps(name, done), in_steps=True, bandits_needed={bandit}) for name, bandit in asked]
+    work.states.update((bandit, mock.Mock(sequence=1)) for _, bandit in asked)
+    requests[-1].abandoned = True
+    turns.add(requests)
+    while turns:
+        run = turns.take()
+        if run is not None:
+            ended.append(run.request.result)
+    # Each takes three slices, and a fourth in which it ends
+    assert done == ["a", "b", "c"] * 3 + ["a again"] * 3
+    assert ended == ["a", "b", "c", "a again"]
+    assert not turns.busy

@@ -53,11 +53,11 @@ def models_size(policy: Policy, arms: int, context: Context | None) -> int:
     return (rows + (arms - 1) * more_rows) * size
 
 
-@functools.lru_cache(maxsize=64)  # it is needed for every new arm, and large models take milliseconds
+@functools.lru_cache(maxsize=64)  # it is needed for every new arm, and a policy may have to make its models for it
 def _models_shape(policy: Policy, context: Context) -> tuple[int, int, int]:
     """Return how many models there are with one arm, how many each further arm adds, and the size of each."""
-    (rows, size), (rows_of_two, _) = (policy.initial_models(count, context).shape for count in (1, 2))
-    return int(rows), int(rows_of_two - rows), int(size)
+    (rows, size), (rows_of_two, _) = (policy.models_shape(count, context) for count in (1, 2))
+    return rows, rows_of_two - rows, size
 
 
 def check_state_size(policy: Policy, arms: int, context: Context | None = None) -> None:

@@ -94,7 +94,7 @@ def with_arm(saved: SavedState) -> PolicyState:
     column, models = len(saved.arms) - 1, saved.models
     memory = np.hstack([saved.memory, np.zeros((len(saved.memory), 1))])
     if models is not None and saved.context is not None and len(models) > 1:  # each arm has a model
-        model = saved.policy.initial_models(column + 1, saved.context)[column]
+        model = saved.policy.initial_models(1, saved.context)[0]  # the rows of all arms are equal
         models = np.insert(models, column, model, axis=0)
     state = PolicyState(memory, saved.shared, saved.arms.last_played, saved.arms.pending, models)
     saved.policy.functions.start(state, column, saved.policy.params(saved.arms.count_open()))

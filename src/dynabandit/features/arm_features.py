@@ -61,8 +61,9 @@ class ArmFeatures:
         """Return the features of the named arms; without `kinds`, the values of the first arm decide them."""
         if not isinstance(arm_features, Mapping):
             raise TypeError(f"arm_features must be a mapping from arms to their features, got {arm_features!r}")
+        known = set(names)
         for name in arm_features:
-            if name not in names:
+            if name not in known:
                 raise ValueError(f"arm_features has features of an unknown arm {name!r}. Arms: {listed(names)}")
         for name in names:
             own = arm_features.get(name)
@@ -88,7 +89,8 @@ class ArmFeatures:
         elif Counter(self.names) != Counter(arms):
             raise ValueError(f"arm_features must have features of the arms {listed(arms)}, got {listed(self.names)}")
         else:
-            other.vectors = self.vectors[[self.names.index(name) for name in arms]]
+            column = {name: number for number, name in enumerate(self.names)}
+            other.vectors = self.vectors[[column[name] for name in arms]]
             other.names = tuple(arms)
         return other
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from dynabandit.features.kinds import Feature, Number, declared, inferred
 from dynabandit.features.standardisation import RunningMoments
-from dynabandit.validation import listed, number, suggestion
+from dynabandit.validation import listed, number, repeated, suggestion
 
 __all__ = ["FeatureEncoder", "checked_context", "extended"]
 
@@ -182,9 +182,8 @@ def _checked_names(features: Iterable[Any]) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str) or not name:
             raise TypeError(f"the name of a feature must be a string that is not empty, got {name!r}")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"features must have different names, got {twice!r} twice")
+    if (twice := repeated(names)) is not None:
+        raise ValueError(f"features must have different names, got {twice[0]!r} twice")
     return names
 
 

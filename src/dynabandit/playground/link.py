@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, quote
 
 import msgspec
 
+from dynabandit.bandit.live_policies import models_size
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.experiments import Experiment
 from dynabandit.experiments.one_line_syntax import read_one_line
@@ -15,6 +16,7 @@ from dynabandit.experiments.spec import parameters_to_write
 from dynabandit.experiments.spec_reader import FieldProblem, SpecError, read_table
 from dynabandit.playground.drawn_means import COLUMNS, MOST_ARMS, DrawnMeans, decode, encode, make_drawn_environment
 from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.validation import repeated
 
 VERSION = "1"
 DRAWN = "drawn"
@@ -86,11 +88,8 @@ class Trial:
     def numbers(self) -> list[int]:
         """How many numbers each policy keeps in one replication."""
         tuned = [policy.tuned(1, self.horizon) for policy in self.policies]
-        return [one.shared_size() + one.memory_size() * self.arms + self._model_numbers(one) for one in tuned]
-
-    def _model_numbers(self, policy: Policy) -> int:
-        context = self.environment.context
-        return policy.initial_models(self.arms, context).size if policy.functions.contextual and context else 0
+        arms, context = self.arms, self.environment.context
+        return [one.shared_size() + one.memory_size() * arms + models_size(one, arms, context) for one in tuned]
 
     @property
     def query(self) -> str:
@@ -130,10 +129,8 @@ class _Reader:
             raise SpecError([FieldProblem("v", f"a link must have at most {MOST_FIELDS} fields, got {fields}")])
         pairs = parse_qsl(query, keep_blank_values=True)
         self.given = dict(pairs)
-        if len(pairs) > len(self.given):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            self.note("v", f"every field must be given once, got {twice[:100]!r} {keys.count(twice)} times")
+        if (twice := repeated(key for key, _ in pairs)) is not None:
+            self.note("v", f"every field must be given once, got {twice[0][:100]!r} {twice[1]} times")
 
     def note(self, field: str, problem: str) -> None:
         self.problems.append(FieldProblem(field, problem))

@@ -290,6 +290,11 @@ class Policy:
         """
         raise NotImplementedError
 
+    def models_shape(self, arms: int, context: Context) -> tuple[int, int]:
+        """Return the shape of `initial_models`, which a policy may know without making the array."""
+        rows, size = self.initial_models(arms, context).shape
+        return rows, size
+
     def restored(self, memory: np.ndarray, last_played: np.ndarray) -> np.ndarray:
         """Return the memory of a bandit that may have been saved by an earlier release as this release keeps it."""
         return memory

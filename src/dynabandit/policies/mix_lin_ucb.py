@@ -234,8 +234,11 @@ class MixLinUCB(Policy):
     def shared_size(self) -> int:
         return SHARED_SIZE
 
+    def models_shape(self, arms: int, context: Context) -> tuple[int, int]:
+        return 1 if context.per_arm else arms, MEMORIES * linear_model.size(context.dimension)
+
     def initial_models(self, arms: int, context: Context) -> np.ndarray:
-        rows = 1 if context.per_arm else arms
+        rows, _ = self.models_shape(arms, context)
         return np.tile(np.tile(linear_model.initial(context.dimension, self.prior), MEMORIES), (rows, 1))
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:

@@ -236,7 +236,7 @@ class RegressionPolicy(Policy):
         """Return the parameters of the regression."""
         return RegressionParams(self.prior, 1.0, 0.0)
 
-    def initial_models(self, arms: int, context: Context) -> np.ndarray:
+    def models_shape(self, arms: int, context: Context) -> tuple[int, int]:
         if self.model == "shared" and not context.per_arm:
             raise ValueError(
                 "model='shared' needs features of each arm: with one context for all arms, every arm would be "
@@ -245,10 +245,13 @@ class RegressionPolicy(Policy):
         shared = self.model == "shared" or (self.model == "auto" and context.per_arm)
         rows = 1 if shared else arms + (self.model == "hybrid")
         d = context.dimension
-        row = regression_kernels.initial(d, self.kernels.kind, self._estimator())
-        if self.is_drawn and (shared or self.model == "hybrid"):
-            row = np.append(row, np.zeros(d * (d + 1)))
-        return np.tile(row, (rows, 1))
+        draws = d * (d + 1) if self.is_drawn and (shared or self.model == "hybrid") else 0
+        return rows, self.kernels.kind.size(d) + draws
+
+    def initial_models(self, arms: int, context: Context) -> np.ndarray:
+        rows, size = self.models_shape(arms, context)
+        model = regression_kernels.initial(context.dimension, self.kernels.kind, self._estimator())
+        return np.tile(np.pad(model, (0, size - len(model))), (rows, 1))
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         """Return NaN: the mean of an arm depends on the context."""

@@ -179,7 +179,6 @@ class SWLinUCB(RegressionPolicy):
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.width, self.window)
 
-    def initial_models(self, arms: int, context: Context) -> np.ndarray:
-        models = super().initial_models(arms, context)
-        queue = np.zeros((len(models), HEADER + self.window * (FEATURES + context.dimension)))
-        return np.concatenate([models, queue], axis=1)
+    def models_shape(self, arms: int, context: Context) -> tuple[int, int]:
+        rows, size = super().models_shape(arms, context)
+        return rows, size + HEADER + self.window * (FEATURES + context.dimension)

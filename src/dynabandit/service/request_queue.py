@@ -24,7 +24,10 @@ MAX_PARKED = 1_000  # requests that wait until their bandits are loaded
 
 @dataclasses.dataclass(eq=False, slots=True)
 class WriterRequest:
-    """A function to run in the writer's thread, its result or error, and the future that gets one of them."""
+    """A function to run in the writer's thread, its result or error, and the future that gets one of them.
+
+    With `in_steps` the function is a generator, which returns the result, and `ended` is its run (`turns.py`).
+    """
 
     run: Callable[[UnitOfWork], Any]
     name: str | None = None
@@ -34,13 +37,15 @@ class WriterRequest:
     idempotency_key: str | None = None
     unit: str | None = None
     bandit_keys: Collection[tuple[int, str]] = ()
+    in_steps: bool = False
     started: float = 0.0
     future: asyncio.Future[Any] | None = None
     abandoned: bool = False
     result: Any = None
     error: Exception | None = None
     bandits_needed: set[int] = dataclasses.field(default_factory=set)  # those of `name` and `bandits`
-    to_load: set[int] = dataclasses.field(default_factory=set)  # those that must be loaded first
+    to_load: set[int] = dataclasses.field(default_factory=set)  # those that must be loaded, or are busy
+    ended: Any = None
 
 
 HEARTBEAT = WriterRequest(lambda work: None)  # wakes the writer's thread
@@ -117,6 +122,7 @@ class RequestQueue:
         idempotency_key: str | None = None,
         unit: str | None = None,
         bandit_keys: Collection[tuple[int, str]] = (),
+        in_steps: bool = False,
         priority: bool = False,
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
@@ -124,13 +130,14 @@ class RequestQueue:
         `name` or `bandits` (numbers) are the bandits that it uses, and `events` is about how many events it adds. It
         will look up the `idempotency_key`, the `unit`, and `bandit_keys`, other keys with their bandits. A function
         that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and rewards
-        are refused. After a conflict with another process the function runs again.
+        are refused. After a conflict with another process the function runs again. A generator runs `in_steps`:
+        requests for other bandits are served between them, and its commit follows its end.
         """
         assert self.loop is not None
         self.admission.enter(events, priority)
         future = self.loop.create_future()
         request = WriterRequest(
-            run, name, bandits, alone, events, idempotency_key, unit, bandit_keys, self._timer(), future
+            run, name, bandits, alone, events, idempotency_key, unit, bandit_keys, in_steps, self._timer(), future
         )
         self._waiting[request] = None
         self._queue.put(request)

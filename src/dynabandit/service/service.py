@@ -27,6 +27,7 @@ MAX_REPLAYS = 16  # running and waiting
 MAX_PREVIEWS = 4  # likewise; every key with the role `read` may ask for them
 PREVIEW_SECONDS = 60.0
 MAX_LARGE_STATES = 8  # copies of states with many arms that are being encoded, or wait for it
+MAX_LARGE_BODIES = 64  # that are being decoded, or wait for it
 MAX_STREAMS = 16  # of events and exports; each has a connection to the store
 MAX_LIVE_PAGES = 256
 READY_CACHED = 0.5  # seconds
@@ -86,6 +87,7 @@ class Service:
         self.large_states = BoundedThreadPool("state", store, threads=1, max_requests=MAX_LARGE_STATES)
         self.streams, self.live_pages = ConcurrencyLimit(MAX_STREAMS), ConcurrencyLimit(MAX_LIVE_PAGES)
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
+        self._bodies, self._large_bodies = ThreadPoolExecutor(1, "dynabandit-body"), ConcurrencyLimit(MAX_LARGE_BODIES)
         self._short_reads, self._log_reads = ReaderThread("read", store), ReaderThread("log", store)
         self._key_reads = ReaderThread("keys", store)
         self._key_seconds = key_seconds
@@ -111,6 +113,7 @@ class Service:
         self.closing.set()
         await self.writer.stop()
         self._exports.shutdown(wait=False, cancel_futures=True)  # running exports see `closing` and end
+        self._bodies.shutdown(wait=False, cancel_futures=True)
         await self.replays.stop()
         await self.previews.stop()
         await self.large_states.stop()
@@ -153,6 +156,11 @@ class Service:
         """Run a function that may read a whole log, or compile a policy; see `BoundedThreadPool.run`."""
         with self.replays.reserve():
             return await self.replays.run(function)
+
+    async def run_apart(self, decode: Callable[[], Result]) -> Result:
+        """Return what decoding a large body returns, one after the other in another thread than the event loop."""
+        with self._large_bodies.reserve():
+            return await asyncio.get_running_loop().run_in_executor(self._bodies, decode)
 
     async def check_ready(self) -> None:
         """Raise an error unless the store accepts writes.

@@ -1,7 +1,7 @@
 """Snapshots: states that are saved now and then, so that a start need not replay the whole log."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from dynabandit.service.domain.unit_of_work import SNAPSHOT_EVERY, UnitOfWork, snapshot_of
@@ -44,9 +44,13 @@ class SnapshotSaver:
         else:
             self._encoding[bandit_number] = self._thread.submit(snapshot_of, state.copy())
 
-    def save_encoded(self) -> None:
-        """Save the large snapshots that are encoded now, unless their bandits are gone; begin those wanted since."""
-        for bandit_number in [bandit_number for bandit_number, snapshot in self._encoding.items() if snapshot.done()]:
+    def save_encoded(self, busy: Collection[int] = ()) -> None:
+        """Save the large snapshots that are encoded now, unless their bandits are gone; begin those wanted since.
+
+        The states of `busy` bandits are ahead of the log: their turn comes later.
+        """
+        encoded_now = [one for one, snapshot in self._encoding.items() if snapshot.done() and one not in busy]
+        for bandit_number in encoded_now:
             encoded, is_wanted = self._encoding.pop(bandit_number), bandit_number in self._wanted
             self._wanted.discard(bandit_number)
             if bandit_number in self._work.states:

@@ -2,15 +2,17 @@
 
 import asyncio
 import contextlib
+import functools
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any
 
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.alerts import raise_alerts
 from dynabandit.service.domain.decision_ids import DecisionIds
-from dynabandit.service.domain.decisions import remove_expired_units
+from dynabandit.service.domain.decisions import finish, remove_expired_units
 from dynabandit.service.domain.events import POLICY, SHADOW, EventRow
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import (
@@ -29,6 +31,7 @@ from dynabandit.service.settling import Settler
 from dynabandit.service.snapshots import SnapshotSaver
 from dynabandit.service.stores.erasing import Eraser
 from dynabandit.service.stores.unit_table import unit_hash
+from dynabandit.service.turns import Turns
 
 MAX_REQUESTS = 256  # per commit
 COMMIT_SECONDS_GROWTH = 1.02  # per commit, of the shortest recent one
@@ -39,6 +42,10 @@ NO_EVENTS = 2**62  # a sequence number after which there are none
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wait for the locks
 RETRY_SECONDS = 0.25  # until loading or erasing is tried again
+
+
+def _run_to_end(run: Callable[[UnitOfWork], Generator[None, None, Any]], work: UnitOfWork) -> Any:
+    return finish(run(work))
 
 
 class Writer:
@@ -73,7 +80,8 @@ class Writer:
         self._loader = Loader(work, timer)
         self._eraser = Eraser(work.store)
         self._settler = Settler(work)
-        self._parked: list[WriterRequest] = []  # wait until their bandits are loaded
+        self._turns = Turns(work, timer)
+        self._parked: list[WriterRequest] = []  # wait until their bandits are loaded, or no longer busy
         self._next_work_between = 0.0
         self.is_prepared = False  # before, the tables may be those of an earlier release
         self.on_alert: Callable[[], object] = lambda: None  # called after the commit of an alert
@@ -102,21 +110,51 @@ class Writer:
         while not is_last:
             is_idle = not self._loader and not self._eraser
             next_turn = min(self._next_maintenance, math.inf if is_idle else self._next_work_between)
-            batch, is_last = self.requests.take(MAX_REQUESTS, wait=not self._settler and self._timer() < next_turn)
+            batch, is_last = self.requests.take(
+                MAX_REQUESTS, wait=not self._must_continue() and self._timer() < next_turn
+            )
             self._serve(batch)
+            if self._turns:
+                self._take_turn()
             if self._timer() >= self._next_maintenance and not is_last:
                 self._maintain()
             if self._settler and not is_last:
                 self._settle(events=sum(request.events for request in batch))
             if self._timer() >= self._next_work_between and not is_last:
                 self._work_between_commits()
+        while self._turns:
+            self._take_turn()
         self._shutdown()
+
+    def _must_continue(self) -> bool:
+        return bool(self._settler or self._turns)
 
     def _serve(self, batch: list[WriterRequest]) -> None:
         """Run requests, commit them and answer those that need not wait for a bandit to be loaded."""
         for requests in commits(batch):
             self._run_and_commit(requests)
-            self.requests.answer([request for request in requests if not request.to_load])
+            served = [request for request in requests if not request.to_load]
+            long = [one for one in served if one.in_steps and one.ended is None and one.error is None]
+            self.requests.park(long)
+            self._turns.add(long)
+            self.requests.answer([request for request in served if request not in long])
+
+    def _take_turn(self) -> None:
+        """Run a function in slices for a moment; commit what it has done when it has ended."""
+        run = self._turns.take()
+        if run is None:
+            return
+        request = run.request
+        self._work.touched |= run.bandits.keys()  # their states are ahead of the log, whatever fails now
+        if run.error is not None and (run.work.events or not isinstance(run.error, DomainError)):
+            log.error("call failed", exc_info=run.error)
+            self._discard()
+            request.error = run.error
+            self.requests.answer([request])
+        else:
+            request.ended = run
+            self._serve([request])
+        self._unpark(*run.bandits)
 
     def _run_and_commit(self, requests: list[WriterRequest]) -> None:
         """Run requests and commit them together; then each has its result or its error, or is parked."""
@@ -127,6 +165,10 @@ class Writer:
                 return
             except WriteConflictError as conflict:
                 self._discard()
+                for request in requests:
+                    if request.ended is not None:  # it runs in one piece now, while its bandits are locked
+                        request.in_steps, request.ended = False, None
+                        request.run = functools.partial(_run_to_end, request.run)
                 error = StoreError(str(conflict))
                 continue
             except StoreError as failure:
@@ -162,7 +204,7 @@ class Writer:
             requests = self._park(requests)
         for request in requests:
             try:
-                request.result, request.error = request.run(work), None
+                request.result, request.error = self._result(request), None
             except (DomainError, ReplayMismatchError) as error:
                 if isinstance(error, ReplayMismatchError) and request.bandits_needed & work.states.keys():
                     raise  # a state in memory may be changed in part: it is loaded again
@@ -185,6 +227,11 @@ class Writer:
             self._resume_clock()
         self._after_commit(new_policy)
 
+    def _result(self, request: WriterRequest) -> Any:
+        if request.ended is not None:
+            return request.ended.adopt(self._work)
+        return None if request.in_steps else request.run(self._work)
+
     def _write(self, calls: int) -> None:
         """Commit the batch. While another program keeps the store locked, nothing is lost by trying again."""
         work = self._work
@@ -200,15 +247,15 @@ class Writer:
                 calls = 0  # each counts once
 
     def _park(self, requests: list[WriterRequest]) -> list[WriterRequest]:
-        """Return the requests whose bandits are loaded; the others wait until these are."""
-        work, loader = self._work, self._loader
+        """Return the requests whose bandits are loaded and not busy; the others wait until these are."""
+        work, loader, busy = self._work, self._loader, self._turns.busy
         for request in requests:
             request.bandits_needed = set(request.bandits)
             if request.name is not None and (bandit_number := work.find(request.name)) is not None:
                 request.bandits_needed.add(bandit_number)
         needed = {bandit for request in requests for bandit in request.bandits_needed}
         behind = {one for one in needed if one not in work.states or loader.is_loading(one)}
-        if not behind:
+        if not behind and not needed & busy:
             return requests
         absent = behind - work.states.keys()
         existing = self._store.alive(absent)
@@ -217,12 +264,12 @@ class Writer:
             return self._park(requests)  # another process may have used the name again
         behind = (behind - absent) | (existing - work.damaged.keys())
         for request in requests:  # in the order in which they came
-            request.to_load = request.bandits_needed & behind
-            loader.add(request.to_load)
+            request.to_load = request.bandits_needed & (behind | busy)
+            loader.add(request.bandits_needed & behind)
         parked = [one for one in requests if one.to_load and one.future is not None]  # maintenance comes back anyway
         self._parked = [one for one in self._parked if not one.abandoned] + parked
         self.requests.park(parked)
-        if parked:
+        if any(request.to_load & behind for request in parked):
             work.clock.stop()
         return [request for request in requests if not request.to_load]
 
@@ -288,6 +335,10 @@ class Writer:
         keys |= {key for one in requests for key in one.bandit_keys}
         units = {(work.names[one.name], unit_hash(one.unit)) for one in requests if one.unit and one.name in work.names}
         known = {bandit: work.states[bandit].sequence if bandit in loaded else NO_EVENTS for bandit in needed}
+        decided = {
+            bandit: at for one in requests if one.ended is not None for bandit, at in one.ended.sequences.items()
+        }
+        known |= decided
         begun = self._store.begin(known, keys, units)
         gone = (needed - begun.events.keys()) & (named | loaded)
         if gone:
@@ -295,6 +346,8 @@ class Writer:
             for bandit_number in gone & loaded:
                 self._metrics.remove_bandit(work.states[bandit_number].settings.name)
             raise WriteConflictError("a bandit was deleted meanwhile")  # names and states are then looked up again
+        if any(begun.events[bandit] for bandit in decided):
+            raise WriteConflictError("another process wrote to a bandit meanwhile")
         work.unused_keys = keys - begun.used_keys
         work.stored_units = {unit: begun.units.get(unit) for unit in units}
         until = self._timer() + LOCKED_SECONDS
@@ -335,7 +388,7 @@ class Writer:
                 self._find_work_between()
                 self._next_search = now + SEARCH_SECONDS
             self._settler.find()
-            self._snapshots.save_encoded()
+            self._snapshots.save_encoded(self._turns.busy)
         except StoreError as error:
             self._discard()
             self._work.clock.stop()
@@ -388,17 +441,21 @@ class Writer:
         if done is None:
             return
         bandit_number, applied = done
+        if bandit_number in self._work.states:
+            self._snapshots.note_loaded(bandit_number, self._work.states[bandit_number].sequence - applied)
+        self._unpark(bandit_number)
+        if applied >= WORTH_A_SNAPSHOT and bandit_number in self._work.states:
+            self._snapshots.save(bandit_number)
+
+    def _unpark(self, *bandit_numbers: int) -> None:
+        """Serve the requests that wait only for these bandits."""
         for request in self._parked:
-            request.to_load.discard(bandit_number)
+            request.to_load.difference_update(bandit_numbers)
         ready = [request for request in self._parked if not request.to_load]
         self._parked = [request for request in self._parked if request.to_load]
         if ready:
             self._resume_clock()
         self._serve([request for request in ready if not request.abandoned])
-        if bandit_number in self._work.states:
-            self._snapshots.note_loaded(bandit_number, self._work.states[bandit_number].sequence - applied)
-            if applied >= WORTH_A_SNAPSHOT:
-                self._snapshots.save(bandit_number)
 
     def _settle(self, events: int) -> None:
         """Learn and close decisions that are due, after requests with so many events were served."""

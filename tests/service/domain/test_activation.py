@@ -6,7 +6,7 @@ import pytest
 
 from dynabandit.service.compaction import compact
 from dynabandit.service.domain.decision_details import DecisionDetails
-from dynabandit.service.domain.decisions import activate, make_decisions
+from dynabandit.service.domain.decisions import activate, finish, make_decisions
 from dynabandit.service.domain.rewards import settle_due
 from tools.shop import Shop
 
@@ -16,7 +16,7 @@ ARM = 1
 def decide(shop: Shop, *, deferred: bool = True) -> int:
     """Make a decision for the same arm every time, and return its step."""
     details = DecisionDetails(among=[ARM], deferred=deferred)
-    [event] = shop.run(lambda: make_decisions(shop.work, shop.state, details, None))
+    [event] = shop.run(lambda: finish(make_decisions(shop.work, shop.state, details, None)))
     assert event.step is not None
     return int(event.step)
 

@@ -15,6 +15,7 @@ import dynabandit as db
 from dynabandit import offline
 from dynabandit.cli.commands import app
 from dynabandit.client import Client
+from dynabandit.core.context import Context
 from dynabandit.service.domain import changes
 from tools.harness import ARMS, ManualClock, Running, run_apart
 from tools.waiting import PATIENCE
@@ -37,6 +38,24 @@ def fixed_id(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def server(sqlite_server: Running) -> Running:
     return sqlite_server
+
+
+@pytest.mark.promise(292)
+def test_the_number_of_decisions_per_call_depends_on_the_models_of_the_policy(
+    client: Client, http: httpx.Client
+) -> None:
+    features = {"taste": {"kind": "vector", "size": 600, "required": True}}
+    client.create("b", ARMS, policy="lin-ucb", features=features)
+    context = {"taste": [0] * 600}
+    policy = db.policy("lin-ucb")
+    numbers = policy.models_shape(1, Context(601, per_arm=False))[1]
+    most = 1_000_000_000 // (len(ARMS) * numbers)
+    assert 1 < most < 1000
+    answer = http.post("/v1/bandits/b/decisions", json={"context": context, "count": 1000})
+    problem = f"count must be at most {most} with {len(ARMS)} arms, models of {numbers} numbers, got 1000"
+    assert (answer.status_code, answer.json()["problem"]) == (422, problem)
+    assert client.state("b").step == 0
+    client.delete("b", erase=True)
 
 
 def learn(client: Client, name: str, steps: int) -> None:

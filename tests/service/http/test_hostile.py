@@ -1,8 +1,9 @@
 """What callers send by mistake or malice: malformed bodies, strange names, missing keys."""
 
 import json
+import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,12 @@ from starlette.datastructures import ImmutableMultiDict
 
 import dynabandit as db
 from dynabandit.client import Client
-from dynabandit.service.domain import changes, warm_start
+from dynabandit.features import ArmFeatures, FeatureEncoder
+from dynabandit.service.domain import changes, decisions, warm_start
+from dynabandit.service.domain.personalizer_features import MAX_PARTS, _Flattening, flat_features
 from dynabandit.service.errors import InvalidValueError
+from dynabandit.service.http import request_bodies, routes
+from dynabandit.service.http.request_bodies import decode_body
 from dynabandit.service.http.requests import query_values
 from dynabandit.service.stores import open_store
 from tools.harness import ARMS, Running, running, talking
@@ -144,14 +149,131 @@ class CountedText(str):
     __hash__ = str.__hash__
 
 
-def test_a_parameter_that_is_given_twice_is_found_without_comparing_it_with_all_others() -> None:
-    request: Any = SimpleNamespace()
-    given = ImmutableMultiDict([(CountedText(number), "") for number in range(1000)] + [(CountedText(999), "")])
-    request.query_params = given
+def of_parameters(names: list[CountedText]) -> object:
+    request: Any = SimpleNamespace(query_params=ImmutableMultiDict([(name, "") for name in names]))
+    return query_values(request)
+
+
+def of_features_of_arms(names: list[CountedText]) -> object:
+    """Every arm is looked up among those that exist."""
+    arms = [CountedText(name) for name in names[:-1]]
+    features = ArmFeatures.of(arms, {name: {"x": 1} for name in names[:-1]})
+    features.for_arms(names[-2::-1], constant=True)
+    raise ValueError("got '999' twice")
+
+
+@pytest.mark.promise(290)
+@pytest.mark.parametrize(
+    "search",
+    [
+        of_parameters,
+        of_features_of_arms,
+        FeatureEncoder,
+        lambda names: request_bodies._check_object([(name, 1) for name in names]),
+        lambda names: decisions._columns_among(mock.Mock(), names),
+    ],
+)
+def test_a_name_that_is_given_twice_is_found_without_comparing_it_with_all_others(
+    search: Callable[[list[CountedText]], object],
+) -> None:
+    names = [*map(CountedText, range(1000)), CountedText(999)]
     before = CountedText.comparisons
-    with pytest.raises(InvalidValueError, match="got '999' 2 times"):
-        query_values(request)
+    with pytest.raises((InvalidValueError, ValueError), match=r"got '999' (2 times|twice)"):
+        search(names)
     assert CountedText.comparisons - before < 10_000
+
+
+def items(count: int, item: bytes = b"1") -> bytes:
+    return b",".join([item] * count)
+
+
+@pytest.mark.promise(290)
+def test_a_body_of_too_many_parts_is_refused_before_it_is_decoded(quiet: tuple[Client, httpx.Client, str]) -> None:
+    _, http, _ = quiet
+    deep = b'{"a":' + b"[" * 300 + b"]" * 300 + b"}"
+    body = b'{"actions": [], "contextFeatures": [' + items(1600, deep) + b"]}"
+    with mock.patch.object(request_bodies, "_decode", wraps=request_bodies._decode) as decode:
+        answer = http.post("/personalizer/v1.0/rank", content=body, headers=JSON)
+        problem = answer.json()["error"]["message"]
+        assert (answer.status_code, problem.startswith("the body must have at most 50000 lists and objects")) == (
+            400,
+            1,
+        )
+    assert not decode.called
+    inner = b"{" + b",".join(b'"%d":1' % number for number in range(1000)) + b"}"
+    body = b'{"context": {' + b",".join(b'"f%d":%s' % (number, inner) for number in range(100)) + b', "g": [{}]}}'
+    with mock.patch.object(request_bodies, "_check", wraps=request_bodies._check) as check:
+        answer = http.post("/v1/bandits/b/decisions", content=body, headers=JSON)
+        assert (answer.status_code, answer.json()["problem"].startswith("the body is not valid at $.context")) == (
+            422,
+            True,
+        )
+    assert not check.called
+
+
+@pytest.mark.promise(290)
+def test_large_bodies_are_not_decoded_in_the_event_loop(quiet: tuple[Client, httpx.Client, str]) -> None:
+    _, http, _ = quiet
+    threads: dict[int, str] = {}
+
+    def decode(decoder: Any, content: bytes, *most: int) -> object:
+        threads[len(content)] = threading.current_thread().name
+        return decode_body(decoder, content, *most)
+
+    large, small = (b'{"rewards": [' + items(count, b'{"decision": "x", "reward": 1}') + b"]}" for count in (9000, 1))
+    with mock.patch.object(routes, "decode_body", decode):
+        for body in (large, small):
+            assert http.post("/v1/rewards", content=body, headers=JSON).status_code == 200
+    assert threads[len(large)].startswith("dynabandit-body")
+    assert not threads[len(small)].startswith("dynabandit-body")
+
+
+@pytest.mark.promise(290)
+@pytest.mark.parametrize(
+    ("objects", "problem"),
+    [
+        ([{"n" * 900: {str(number): [1] for number in range(200)}}], "at most 20000 characters"),
+        ([{"n" * 900: {"m" * 100 + str(number): {} for number in range(200)}} for _ in range(1000)], "of at most 1000"),
+        ([{"a": [None] * 200_000}], "at most 10000 values"),
+        ([{"a": [{}] * 200_000}], "at most 10000 values"),
+        ([{"a": [[]] * 200_000}], "at most 10000 values"),
+    ],
+)
+def test_features_that_are_refused_are_not_looked_at_in_full(objects: list[dict[str, Any]], problem: str) -> None:
+    add, added = _Flattening.add, 0
+
+    def count(self: _Flattening, name: str, value: Any) -> None:
+        nonlocal added
+        added += 1
+        add(self, name, value)
+
+    with mock.patch.object(_Flattening, "add", count), pytest.raises(InvalidValueError, match=problem):
+        flat_features("contextFeatures", objects)
+    assert added <= MAX_PARTS + 1
+
+
+@pytest.mark.promise(290)
+def test_names_of_nested_features_are_joined_only_as_long_as_they_may_be() -> None:
+    lengths = []
+
+    def check(self: _Flattening, length: int) -> None:
+        lengths.append(length)
+        check_length(self, length)
+
+    check_length, nested = _Flattening._check_length, {"n" * 300: 1}
+    for _ in range(400):
+        nested = {"n" * 300: nested}  # type: ignore[dict-item]
+    with (
+        mock.patch.object(_Flattening, "_check_length", check),
+        pytest.raises(InvalidValueError, match="names and texts of at most 1000 characters"),
+    ):
+        flat_features("contextFeatures", [nested])
+    assert lengths == [300, 601, 902, 1203]
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"": deep}
+    with pytest.raises(InvalidValueError, match="contextFeatures must be nested less deeply"):
+        flat_features("contextFeatures", [deep])
 
 
 def test_large_requests_that_are_refused_are_not_looked_at_in_full(quiet: tuple[Client, httpx.Client, str]) -> None:
@@ -169,7 +291,8 @@ def test_large_requests_that_are_refused_are_not_looked_at_in_full(quiet: tuple[
     content = b"[" + b"[]," * 1_000_000 + b"[]]"
     with mock.patch.object(msgspec.json, "decode", wraps=msgspec.json.decode) as decode:
         answer = http.put("/v1/bandits/large", content=content, headers=JSON)
-    assert (answer.status_code, answer.json()["problem"].startswith("the body is not valid")) == (422, True)
+    problem = "the body must have at most 1000000 lists and objects, got 1000002"
+    assert (answer.status_code, answer.json()["problem"]) == (422, problem)
     assert mock.call(content) not in decode.call_args_list, "its values would take much memory"
 
 

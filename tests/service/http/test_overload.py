@@ -1,5 +1,6 @@
 """Overload: requests beyond the limits are refused early, and admitted ones are served soon."""
 
+import heapq
 import os
 import socket
 import threading
@@ -14,7 +15,7 @@ import pytest
 
 from dynabandit.service import api_types, field_types, snapshots
 from dynabandit.service.admission import MAX_EVENTS_WAITING
-from dynabandit.service.http.limits import RefusalPacer
+from dynabandit.service.http.limits import MAX_CONNECTIONS, RefusalPacer
 from dynabandit.service.stores import open_store
 from dynabandit.service.thread_pool import ConcurrencyLimit
 from service.stores.test_store_faults import LockedSqlite
@@ -44,6 +45,18 @@ def test_refusals_are_spread_over_time_and_delayed_for_a_limited_time() -> None:
     assert max(wait for wait in waits if wait is not None) <= 0.5
     now[0] = 10.0
     assert pacer.delay() == 0.0, "after a while of peace nobody is held back"
+
+
+@pytest.mark.promise(56)
+def test_no_connection_is_closed_although_the_callers_of_all_are_refused_and_retry_at_once() -> None:
+    now = 0.0
+    pacer, due = RefusalPacer(timer=lambda: now), [0.0] * MAX_CONNECTIONS
+    for _ in range(5 * MAX_CONNECTIONS):  # always the connection whose refusal is sent next
+        now = heapq.heappop(due)
+        delay = pacer.delay()
+        assert delay is not None
+        heapq.heappush(due, now + delay)
+    assert now == pytest.approx(4 * MAX_CONNECTIONS / 500, abs=0.01)
 
 
 @pytest.fixture

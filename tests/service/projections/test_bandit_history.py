@@ -3,24 +3,32 @@
 import contextlib
 import json
 import random
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import httpx
+import msgspec
 import numpy as np
 import pytest
 
 from dynabandit.bandit import Bandit
+from dynabandit.service.api_types import Create
+from dynabandit.service.domain.changes import create
 from dynabandit.service.domain.events import KINDS, EventRow, HeldDecision, Settlement
+from dynabandit.service.projections import log_follower
 from dynabandit.service.projections.arm_comparison import MAX_COMPARED
 from dynabandit.service.projections.bandit_history import MAX_TRACKED_ARMS, BanditHistory
 from dynabandit.service.projections.chart_points import MAX_POINTS
 from dynabandit.service.projections.live_page_data import bandit_page_data, compared_with, overview_entry
-from dynabandit.service.projections.log_follower import BanditPage, LogFollower
+from dynabandit.service.projections.log_follower import BanditPage, LogFollower, Overview
 from dynabandit.service.projections.uniform_baseline import UniformBaseline
+from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from tools.demo_shop import BANNERS, play
 from tools.harness import running, talking
+from tools.shop import Shop
 
 ARMS = ["a", "b", "c"]
 
@@ -412,6 +420,75 @@ def test_a_page_that_is_opened_again_does_not_show_what_was_erased_since(sqlite_
             client.create("b", ["red", "green"], seed=2)
             with follower.following(BanditPage("b")):
                 assert follower.page_data(BanditPage("b")) is None
+
+
+@pytest.mark.promise(293)
+def test_nothing_is_kept_of_pages_that_are_closed(sqlite_url: str) -> None:
+    """The texts in the address of a page are chosen by callers."""
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ["red", "green"], seed=1)
+        follower = LogFollower(server.service)  # not started: it reads the log when told to
+        with contextlib.closing(server.store.reader()) as store:
+            for number in range(20):
+                for page in (BanditPage("b", f"control {number}"), Overview(search=f"search {number}")):
+                    with follower.following(page), follower.following(page):
+                        follower._update(store)
+                        assert follower.page_data(page) is not None
+            follower._update(store)
+        kept = (follower._open_pages, follower._page_data, follower._shown, follower._listed.keys() - {Overview()})
+        assert [len(one) for one in kept] == [0, 0, 0, 0]
+
+
+@pytest.mark.promise(293)
+def test_searches_of_open_pages_take_a_small_part_of_the_time(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, now, bandits_on, encoded = list[Overview](), 0.0, log_follower._bandits_on, list[Any]()
+
+    def search_slowly(page: Overview, store: Any) -> Any:
+        nonlocal now
+        now += 0.1
+        listed.append(page)
+        return bandits_on(page, store)
+
+    def encode(content: Any) -> bytes:
+        encoded.append(content)
+        return msgspec.json.encode(content)
+
+    shop = Shop(sqlite_url)
+    service = Service(shop.store)
+    service.writer._prepare()
+    follower = LogFollower(service)  # neither is started
+    monkeypatch.setattr(log_follower, "_bandits_on", search_slowly)
+    monkeypatch.setattr(log_follower, "time", mock.Mock(wraps=time, monotonic=lambda: now))
+    monkeypatch.setattr(log_follower, "msgspec", mock.Mock(json=mock.Mock(encode=encode)))
+    pages = [Overview(search=text) for text in ("b", "B", "c")]
+
+    def found(page: Overview) -> int:
+        data = follower.page_data(page)
+        assert data is not None
+        return len(msgspec.json.decode(data.content)["bandits"])
+
+    with contextlib.closing(shop.store.reader()) as store, contextlib.ExitStack() as opened:
+        for page in pages:
+            opened.enter_context(follower.following(page))
+        for _ in range(10):
+            follower._update(store)
+        assert len(listed) == 4, "those pages and the one of all bandits, once each"
+        assert len(encoded) == 3, "nothing has changed since"
+        assert [found(page) for page in pages] == [1, 1, 0]
+        shop.run(lambda: create(shop.work, "c", Create(arms=ARMS)))
+        follower._update(store)
+        assert len(listed) == 4
+        now += log_follower.LISTING_PAUSE * 0.4 + 0.1
+        follower._update(store)
+        assert (len(listed), found(pages[2])) == (8, 1)
+        opened.enter_context(follower.following(Overview(search="other")))
+        follower._update(store)
+        assert listed[8:] == [Overview(search="other")], "a new page does not wait"
+        shop.decide()
+        before = len(encoded)
+        follower._update(store)
+        assert len(encoded) == before + 2, "the pages of this bandit"
+    shop.store.close()
 
 
 def saved(url: str) -> list[tuple[Any, ...]]:

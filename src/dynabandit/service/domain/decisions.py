@@ -1,9 +1,12 @@
 """Decisions: the idempotency keys and the units for which they are given again, or a new choice of the policy."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from typing import TypeVar
 
 import msgspec
 
+from dynabandit.bandit import Bandit
+from dynabandit.bandit.live_policies import models_size
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.decision_details import (
@@ -17,15 +20,37 @@ from dynabandit.service.domain.events import ACTIVATE, EventRow, UnitRow
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.stores.unit_table import remove_units, unit_hash
+from dynabandit.validation import repeated
 
 MAX_DRAWS = 10_000_000  # per request: arms times decisions, which take about a second
 MAX_CONTEXTS = 1_000_000  # bytes per request: decisions times the size of their context
 PLACE_DRAWS = 20  # the propensity of one place of a ranking takes as long as so many draws
 REMOVED_UNITS = 10_000  # at a time
+DECIDED_AT_ONCE = 20  # more decisions of a request are made in steps, between which other requests are served
+MODEL_NUMBERS = 100  # numbers of the models of an arm that take as long as a draw without features
+
+Result = TypeVar("Result")
+Steps = Generator[None, None, Result]
+
+
+def finish(steps: Steps[Result]) -> Result:
+    """Run a generator to its end, and return its result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
 
 
 def decide(work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None = None) -> list[api_types.Decision]:
     """Make decisions, or return those that the idempotency key or the unit got before."""
+    return finish(decide_in_steps(work, name, asked, key))
+
+
+def decide_in_steps(
+    work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None = None
+) -> Steps[list[api_types.Decision]]:
+    """Make decisions as `decide` does, with a step for each."""
     state = work.named(name)
     if key is not None:
         before = work.find_keyed(state.bandit_number, key)
@@ -37,7 +62,7 @@ def decide(work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None
         return [_assigned_decision(work, state, assigned)]
     if asked.count > 1 and asked.unit is not None:
         raise InvalidValueError(f"count must be 1 with a unit, got {asked.count}")
-    events = make_decisions(work, state, details, key, asked.count, asked.rank)
+    events = yield from make_decisions(work, state, details, key, asked.count, asked.rank)
     if asked.unit is not None:
         assign(work, state, asked.unit, events[0])
     return [_api_decision(work, state, event) for event in events]
@@ -62,9 +87,8 @@ def _columns_among(state: LoggedState, among: list[str] | None) -> list[int] | N
     """Return the columns of arms that a request names."""
     if among is None:
         return None
-    if len(set(among)) < len(among):
-        twice = next(arm for arm in among if among.count(arm) > 1)
-        raise InvalidValueError(f"among must have different arms, got {twice!r} twice")
+    if (twice := repeated(among)) is not None:
+        raise InvalidValueError(f"among must have different arms, got {twice[0]!r} twice")
     try:
         return [state.bandit.column(arm) for arm in among]
     except ValueError as error:
@@ -110,17 +134,21 @@ def check_imported(state: LoggedState) -> None:
         raise ConflictError(f"{done} of {rows} decisions are imported: let dynabandit import run to its end first")
 
 
-def _check_work(arms: int, count: int, places: int | None, context: ContextValues | None) -> None:
-    """Raise an error if decisions would take so long that all other requests wait."""
-    draws = arms if places is None else arms * places * PLACE_DRAWS
+def _check_work(bandit: Bandit, count: int, places: int | None, context: ContextValues | None) -> None:
+    """Raise an error if decisions would take too long."""
+    arms, numbers = len(bandit.names), models_size(bandit.policy, 1, bandit.context)
+    each = arms * max(1, numbers // MODEL_NUMBERS)
+    draws = each if places is None else each * places * PLACE_DRAWS
     if count * draws > MAX_DRAWS and count > 1:
         ranked = "" if places is None else f" and rank {places}"
+        if numbers >= 2 * MODEL_NUMBERS:
+            ranked = f", models of {numbers} numbers{ranked}"
         raise InvalidValueError(
             f"count must be at most {max(1, MAX_DRAWS // draws)} with {arms} arms{ranked}, got {count}"
         )
-    if draws > MAX_DRAWS and places is not None:
+    if draws > MAX_DRAWS and places is not None and places > 1:
         raise InvalidValueError(
-            f"rank must be at most {MAX_DRAWS // (arms * PLACE_DRAWS)} with {arms} arms, got {places}"
+            f"rank must be at most {max(1, MAX_DRAWS // (each * PLACE_DRAWS))} with {arms} arms, got {places}"
         )
     size = context_size(context) if count > 1 else 0
     if count * size > MAX_CONTEXTS:
@@ -136,11 +164,11 @@ def make_decisions(
     key: str | None,
     count: int = 1,
     places: int | None = None,
-) -> list[EventRow]:
-    """Make new decisions; with `places`, each has a ranking of so many arms."""
+) -> Steps[list[EventRow]]:
+    """Make new decisions, with a step for each; with `places`, each has a ranking of so many arms."""
     check_imported(state)
     bandit, arms = state.bandit, len(state.bandit.names)
-    _check_work(arms, count, places, details.context)
+    _check_work(bandit, count, places, details.context)
     now, wall = work.now(state), work.clock.wall()
     if state.rules < RULES and len(bandit.available_columns()) > 0:
         work.events.append(state.adopt_rules(now, wall))
@@ -154,7 +182,9 @@ def make_decisions(
         if len(bandit.available_columns(details.among)) == 0:
             raise ConflictError(str(error)) from None
         raise InvalidValueError(about_context(str(error))) from None
-    events += [state.decide(now, wall, None, details, places) for _ in range(count - 1)]
+    for _ in range(count - 1):
+        yield
+        events.append(state.decide(now, wall, None, details, places))
     if key is not None:
         work.keyed[state.bandit_number, key] = events
     work.events += events

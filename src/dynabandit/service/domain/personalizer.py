@@ -1,6 +1,5 @@
 """Personalizer's calls: an action is an arm, an event a decision, and the id of the event its idempotency key."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from dynabandit.features import FeatureEncoder
@@ -20,6 +19,7 @@ from dynabandit.service.personalizer_types import (
     RankRequest,
     RankResponse,
 )
+from dynabandit.validation import repeated
 
 REWARD_WAIT_SECONDS = 600.0  # as in Personalizer, and so is the default reward
 CONTEXT = "context"  # the feature of a context
@@ -33,8 +33,7 @@ def check(asked: RankRequest) -> None:
             action.id = clean_name(action.id, f"actions[{place}].id")
         except ValueError as error:
             raise InvalidValueError(str(error)) from None
-    twice = [one for one, times in Counter(action.id for action in asked.actions).items() if times > 1]
-    if twice:
+    if (twice := repeated(action.id for action in asked.actions)) is not None:
         raise InvalidValueError(f"actions must have different ids, got {twice[0]!r} twice")
     if asked.event_id is not None and not is_event_id(asked.event_id):
         valid = f"1 to {MAX_EVENT_ID} printable ASCII characters"
@@ -91,7 +90,7 @@ def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tupl
             propensities=_probabilities(state, context, among),
             deferred=asked.defer_activation and state.settings.reward_window is not None,
         )
-        made = decisions.make_decisions(work, state, details, event_id)
+        made = decisions.finish(decisions.make_decisions(work, state, details, event_id))
     elif (before := read_details(made[0].body)).among is None or before.ranking is not None:
         raise ConflictError(f"eventId must be that of a Rank call, got {event_id!r}, the key of another decision")
     return _response(state, asked, event_id, made[0]), added

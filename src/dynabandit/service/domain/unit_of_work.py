@@ -5,6 +5,7 @@ later request of the same batch may ask the store for is kept here as well.
 """
 
 import contextlib
+import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -49,6 +50,20 @@ class UnitOfWork:
         self.units: dict[BanditUnit, UnitRow] = {}  # the latest decisions for units, made in this batch
         self.stored_units: dict[BanditUnit, UnitRow | None] = {}  # that were looked up in the store
         self.nonexistent: set[int] = set()  # bandits that are known not to be in the store
+
+    def apart(self) -> "UnitOfWork":
+        """Return a unit of work with the same states, and a batch of its own for `adopt`."""
+        other = copy.copy(self)
+        other.clear()
+        return other
+
+    def adopt(self, other: "UnitOfWork") -> None:
+        """Add the batch of a unit of work that was made by `apart`, and has only decided or rewarded."""
+        self.touched |= other.touched
+        self.events += other.events
+        self.settled |= other.settled
+        self.keyed |= other.keyed
+        self.units |= other.units
 
     def batch(self) -> tuple[Any, ...]:
         """Return what `Store.commit` writes."""

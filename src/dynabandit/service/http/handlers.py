@@ -85,12 +85,15 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
         body.unit = checked_name(body.unit, "unit")
     if body.among is not None:
         body.among = [checked_name(arm, "an arm of among") for arm in body.among]
+    is_long = body.count > decisions.DECIDED_AT_ONCE
+    decide = decisions.decide_in_steps if is_long else decisions.decide
     made = await service.writer.submit(
-        lambda work: decisions.decide(work, name, body, sent_key),
+        lambda work: decide(work, name, body, sent_key),
         name=name,
         events=body.count,
         idempotency_key=sent_key,
         unit=body.unit,
+        in_steps=is_long,
     )
     return Result(api_types.Decisions(made))
 

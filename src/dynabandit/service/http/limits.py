@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 SMALL_BODY = 1 << 20  # bytes
 LARGE_BODY = 1 << 26  # a hundred thousand arms with long names
+LARGE_CONTAINERS = 1_000_000  # lists and objects: the features of these arms
+DECODED_AT_ONCE = 1 << 16  # bytes of a body that is decoded in the event loop: this takes at most some milliseconds
 MAX_EVENTS = 10_000  # per page of the log
 MAX_CONNECTIONS = 1000
 SHARE_PER_ADDRESS = 0.9  # of the connections: a load balancer may have nearly all, and nobody can have all
@@ -13,7 +15,9 @@ SHARE_PER_ADDRESS = 0.9  # of the connections: a load balancer may have nearly a
 class RefusalPacer:
     """Spreads refusals over time: clients that retry at once must not use up the time of admitted requests.
 
-    At most `per_second` requests are refused per second, each delayed by at most `max_delay` seconds.
+    At most `per_second` requests are refused per second, each delayed by at most `max_delay` seconds. By default that
+    is enough for one request of each connection: further ones would be refused at once, and callers that then connect
+    again without a pause take more time than any request.
 
     Examples
     --------
@@ -23,7 +27,7 @@ class RefusalPacer:
     """
 
     def __init__(
-        self, per_second: float = 500.0, max_delay: float = 1.0, timer: Callable[[], float] = time.monotonic
+        self, per_second: float = 500.0, max_delay: float = 2.5, timer: Callable[[], float] = time.monotonic
     ) -> None:
         self._gap, self._max_delay, self._timer = 1.0 / per_second, max_delay, timer
         self._next = 0.0

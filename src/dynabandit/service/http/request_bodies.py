@@ -10,16 +10,19 @@ import msgspec
 from msgspec import inspect
 
 from dynabandit.service.errors import InvalidValueError
-from dynabandit.validation import unknown
+from dynabandit.validation import repeated, unknown
 
-MAX_CHECKED = 500_000  # values of a body that is checked again: all of them are in memory
+MAX_CHECKED = 40_000  # values of a body that is checked again, which takes some microseconds for each
+MAX_CONTAINERS = 50_000  # lists and objects of a body: each takes memory, and the time of the garbage collector
 MAX_QUOTED = 100  # characters that are quoted
 CONTAINERS: dict[type, type[Any]] = {inspect.StrType: str, inspect.ListType: list, inspect.DictType: dict}
 Body = TypeVar("Body")
 
 
-def decode_body(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
-    """Return a body, or raise `InvalidValueError`; if it is not JSON, `msgspec.DecodeError`.
+def decode_body(decoder: msgspec.json.Decoder[Body], content: bytes, most: int = MAX_CONTAINERS) -> Body:
+    """Return a body with at most so many lists and objects, or raise `InvalidValueError`.
+
+    If it is not JSON, the error is `msgspec.DecodeError`.
 
     Examples
     --------
@@ -28,6 +31,9 @@ def decode_body(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
     Traceback (most recent call last):
     dynabandit.service.errors.InvalidValueError: count must be a whole number from 1 to 1000, got 0
     """
+    containers = sum(map(content.count, (b"[", b"{")))
+    if containers > most:
+        raise InvalidValueError(f"the body must have at most {most} lists and objects, got {containers}")
     try:
         return _decode(decoder, content)
     except UnicodeDecodeError as error:
@@ -39,7 +45,8 @@ def _decode(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
         body = decoder.decode(content)
     except msgspec.ValidationError as error:
         if sum(map(content.count, (b",", b"[", b"{"))) > MAX_CHECKED:
-            raise InvalidValueError(f"the body is not valid: {error}") from None
+            where = str(error).partition(" - at ")[2].strip("`") or "its beginning"
+            raise InvalidValueError(f"the body is not valid at {where}") from None
         try:
             _check(msgspec.json.decode(content), inspect.type_info(decoder.type), "")
         except msgspec.ValidationError as other:  # such as a number that is too large for every type
@@ -65,10 +72,8 @@ def _check_names(content: bytes) -> None:
 
 
 def _check_object(fields: list[tuple[str, Any]]) -> None:
-    names = [name for name, _ in fields]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidValueError(f"the body must name every field once, got {_quote(twice)} {names.count(twice)} times")
+    if len(dict(fields)) < len(fields) and (twice := repeated(name for name, _ in fields)) is not None:
+        raise InvalidValueError(f"the body must name every field once, got {_quote(twice[0])} {twice[1]} times")
 
 
 def _check(value: Any, kind: inspect.Type, where: str) -> None:

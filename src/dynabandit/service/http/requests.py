@@ -1,6 +1,5 @@
 """Requests: the body, headers, path and query that they bring, and the namespace of their key."""
 
-from collections import Counter
 from typing import Any
 from urllib.parse import unquote
 
@@ -11,6 +10,7 @@ from dynabandit.service.errors import InvalidValueError, NotFoundError
 from dynabandit.service.http.openapi import Query
 from dynabandit.service.http.responses import JSON
 from dynabandit.service.http.status_codes import ApiError
+from dynabandit.validation import repeated
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -104,10 +104,8 @@ def new_name(name: str, what: str) -> str:
 def query_values(request: Request, *known: Query) -> dict[str, Any]:
     """Return the value of each query parameter, or its default."""
     given = dict(request.query_params)
-    if len(given) < len(request.query_params.multi_items()):
-        times = Counter(key for key, _ in request.query_params.multi_items())
-        twice = next(key for key in times if times[key] > 1)
-        raise InvalidValueError(f"every parameter must be given once, got {twice[:100]!r} {times[twice]} times")
+    if (twice := repeated(key for key, _ in request.query_params.multi_items())) is not None:
+        raise InvalidValueError(f"every parameter must be given once, got {twice[0][:100]!r} {twice[1]} times")
     values = {one.name: one.parse(given.pop(one.name, None)) for one in known}
     if given:
         names = ", ".join(one.name for one in known)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -22,9 +23,16 @@ from dynabandit.service.http import handlers, local_handlers, monitoring_handler
 from dynabandit.service.http.authorisation import authorise, check_rate_limit
 from dynabandit.service.http.cross_origin import add_origin, allowed_origin, preflight_response
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
-from dynabandit.service.http.limits import LARGE_BODY, MAX_EVENTS, SMALL_BODY, RefusalPacer
+from dynabandit.service.http.limits import (
+    DECODED_AT_ONCE,
+    LARGE_BODY,
+    LARGE_CONTAINERS,
+    MAX_EVENTS,
+    SMALL_BODY,
+    RefusalPacer,
+)
 from dynabandit.service.http.openapi import Endpoint, Query, document
-from dynabandit.service.http.request_bodies import decode_body
+from dynabandit.service.http.request_bodies import MAX_CONTAINERS, decode_body
 from dynabandit.service.http.requests import path_name, query_values, read_body
 from dynabandit.service.http.responses import HEADERS, JSON, add_headers, json_response, problem_response
 from dynabandit.service.http.status_codes import OVERLOADED, OVERLOADED_CLOSE, error_response
@@ -211,7 +219,7 @@ def _bind_endpoints(service: Service, telemetry: Instrumentation | None) -> list
 def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
     """Return a function that serves an endpoint: authorise, admit, decode, handle, count."""
     decoder: msgspec.json.Decoder[Any] | None = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
-    limit = LARGE_BODY if endpoint.large else SMALL_BODY
+    limit, containers = (LARGE_BODY, LARGE_CONTAINERS) if endpoint.large else (SMALL_BODY, MAX_CONTAINERS)
     method, path = endpoint.method, endpoint.path
 
     async def serve(request: Request) -> Response:
@@ -223,7 +231,9 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
                 if method != "GET" and service.writer.admission.is_full():
                     raise OverloadedError
             if decoder is not None:
-                content = decode_body(decoder, await read_body(request, limit))
+                body = await read_body(request, limit)
+                decode = functools.partial(decode_body, decoder, body, containers)
+                content = decode() if len(body) <= DECODED_AT_ONCE else await service.run_apart(decode)
             else:
                 content = query_values(request, *endpoint.query) if endpoint.query else None
             result = await endpoint.handler(service, request, content)

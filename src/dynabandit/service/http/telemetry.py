@@ -8,7 +8,7 @@ import functools
 import importlib.metadata
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -115,13 +115,32 @@ def _timed(run: Callable[[UnitOfWork], Any], span: Span) -> Callable[[UnitOfWork
 
     def timed(work: UnitOfWork) -> Any:
         started = time.perf_counter()
+        result = None
         try:
-            return run(work)
+            result = run(work)
         finally:
             span.set_attribute("dynabandit.waited_seconds", started - submitted)
             span.set_attribute("dynabandit.run_seconds", time.perf_counter() - started)
+        return _timed_steps(result, span) if isinstance(result, Generator) else result
 
     return timed
+
+
+def _timed_steps(steps: Generator[None, None, Any], span: Span) -> Generator[None, None, Any]:
+    """Run a generator, and note in a span for how long it ran, without the requests that were served between steps."""
+    seconds = 0.0
+    try:
+        while True:
+            started = time.perf_counter()
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
+            finally:
+                seconds += time.perf_counter() - started
+            yield
+    finally:
+        span.set_attribute("dynabandit.run_seconds", seconds)
 
 
 def _observe(metrics: ServiceMetrics, name: str, options: CallbackOptions) -> Iterable[Observation]:

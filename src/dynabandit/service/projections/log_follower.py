@@ -27,6 +27,7 @@ TURN_SECONDS = 0.4  # of reading one log, before the next log is read and the pa
 SAVE_EVERY = 50_000  # events
 MAX_SAVED_ARMS = 1_000
 MAX_UNITS = 100_000  # that are counted
+LISTING_PAUSE = 20.0  # times the seconds that listing the bandits of all overview pages took, until it is done again
 
 
 class PageData(NamedTuple):
@@ -88,6 +89,9 @@ class LogFollower:
         self._saved_sequence: dict[int, int] = {}
         self._entries: dict[int, tuple[tuple[int, int], dict[str, Any]]] = {}  # of the overview, by bandit
         self._unreadable: set[int] = set()
+        self._listed: dict[Overview, dict[int, str]] = {}  # the numbers and names of the bandits of each page
+        self._next_listing = 0.0
+        self._shown: dict[Overview, Any] = {}  # what the data of a page were made of
 
     # Called in the event loop
 
@@ -112,6 +116,8 @@ class LogFollower:
             yield
         finally:
             self._open_pages[page] -= 1
+            if not self._open_pages[page]:  # callers choose the texts of a page, so there may be any number of them
+                del self._open_pages[page]
 
     def page_data(self, page: Page) -> PageData | None:
         """Return the latest data of a page, or None before the first."""
@@ -158,10 +164,7 @@ class LogFollower:
         pages = self._pages()
         of_bandits = [page for page in pages if isinstance(page, BanditPage)]
         overviews = {page for page in pages if isinstance(page, Overview)}
-        listed_on = {
-            page: {row.number: row.name for row in _bandits_on(page, store)}
-            for page in (overviews | {Overview()} if store.is_leader() else overviews)
-        }
+        listed_on = self._list(overviews | {Overview()} if store.is_leader() else overviews, store)
         listed = {bandit_number for bandits in listed_on.values() for bandit_number in bandits}
         open_bandits: dict[int, list[BanditPage]] = {}
         for one in of_bandits:
@@ -182,12 +185,31 @@ class LogFollower:
             self._publish_overview(page, listed_on[page])
         return more
 
+    def _list(self, pages: set[Overview], store: Store) -> dict[Overview, dict[int, str]]:
+        """Return the bandits of overview pages.
+
+        A search reads the names of all bandits, so with many of them or many searches it is repeated less often.
+        """
+        started = time.monotonic()
+        is_due = started >= self._next_listing
+        known = {} if is_due else self._listed
+        self._listed = {
+            page: known[page] if page in known else {row.number: row.name for row in _bandits_on(page, store)}
+            for page in pages
+        }
+        if is_due:
+            now = time.monotonic()
+            self._next_listing = now + LISTING_PAUSE * (now - started)
+        return self._listed
+
     def _discard_except(self, needed: set[int]) -> None:
         for bandit_number in self._histories.keys() - needed:
             del self._histories[bandit_number]
             self._entries.pop(bandit_number, None)
         for page in self._page_data.keys() - self._pages():
             self._page_data.pop(page, None)
+        for overview in self._shown.keys() - self._page_data.keys():
+            del self._shown[overview]
 
     def _catch_up(self, store: Store, bandit_number: int, pages: Sequence[BanditPage]) -> bool:
         """Read new events of one bandit, with these open pages, for a limited time; return whether there are more."""
@@ -268,6 +290,11 @@ class LogFollower:
         entries = [
             self._entry(self._histories[bandit_number]) for bandit_number in listed if bandit_number in self._histories
         ]
+        progress = {one: self._entries[one][0] for one in listed if one in self._entries}
+        shown = (listed, progress, self._unreadable & listed.keys())
+        if page in self._page_data and self._shown.get(page) == shown:
+            return
+        self._shown[page] = shown
         unreadable = [legible(name) for bandit_number, name in listed.items() if bandit_number in self._unreadable]
         content = {"bandits": entries, "unreadable": unreadable, "more": len(listed) == MAX_BANDITS}
         self._publish(page, msgspec.json.encode(content))

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from dynabandit.catalogue import entries, fields_of
 from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, resolved
-from dynabandit.service.domain.names import in_namespace, is_whole
+from dynabandit.service.domain.names import MAX_NAME, in_namespace, is_whole
 from dynabandit.service.domain.warm_start import bandit_to_compile, is_compiled, needed_functions
 from dynabandit.service.errors import NotFoundError, StoreError
 from dynabandit.service.http.authorisation import may_still_read
@@ -28,7 +28,6 @@ from dynabandit.service.web.rendering import page, render
 POLL_SECONDS = 0.1
 KEEP_ALIVE_SECONDS = 2.0  # a page takes the server for unreachable after SILENCE_SECONDS
 MAX_COMPARED_NAMES = 1_000
-MAX_SEARCH = 200  # characters, as in a name
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -105,7 +104,7 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         return json_response({"role": "admin" if key is None else key.role, "namespace": namespace_of(request)})
 
     async def overview_stream(service: Service, request: Request) -> Response:
-        search = request.query_params.get("search", "")[:MAX_SEARCH]
+        search = request.query_params.get("search", "")[:MAX_NAME]
         return _stream(service, request, follower, Overview(namespace_of(request), search))
 
     async def bandit_stream(service: Service, request: Request) -> Response:
@@ -113,7 +112,8 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         if not in_namespace(name, namespace_of(request)):
             raise NotFoundError(f"there is no bandit {name!r}")
         await service.read(lambda store: store.find_log(name, None))  # 404 before the stream starts
-        return _stream(service, request, follower, BanditPage(name, request.query_params.get("control")))
+        control = request.query_params.get("control", "")
+        return _stream(service, request, follower, BanditPage(name, control if 0 < len(control) <= MAX_NAME else None))
 
     return [
         page(service, "/", overview),

@@ -113,7 +113,7 @@ def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: i
         if uses_draw_tree(policy.functions, arms):
             each += 8 * math.prod(tree_shape(arms))
         if policy.functions.contextual and context is not None:
-            each += 8 * tuned.initial_models(arms, context).size
+            each += 8 * math.prod(tuned.models_shape(arms, context))
     count = int((SHARE_OF_MEMORY * free - block_bytes(free)) / each)
     if count < 1:
         raise MemoryError(

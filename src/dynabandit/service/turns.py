@@ -1,0 +1,97 @@
+"""Turns: functions that take long run in slices, between which requests for other bandits are served."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+from dynabandit.service.domain.bandit_state import LoggedState
+from dynabandit.service.domain.unit_of_work import UnitOfWork
+from dynabandit.service.errors import WriteConflictError
+from dynabandit.service.request_queue import WriterRequest
+
+SLICE_SECONDS = 0.01
+MOST_BEGUN = 20  # functions that have turns; further ones wait until one of them has ended
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class LongRun:
+    """A function that runs in slices, with a unit of work of its own: nothing of it is committed before its end.
+
+    `bandits` has the states that it uses, and `sequences` their latest events in the log.
+    """
+
+    request: WriterRequest
+    work: UnitOfWork
+    steps: Generator[None, None, Any]
+    bandits: dict[int, LoggedState]
+    sequences: dict[int, int]
+    error: Exception | None = None
+
+    def adopt(self, work: UnitOfWork) -> Any:
+        """Add what the function has done to the next commit, and return its result or raise its error."""
+        if self.error is not None:
+            raise self.error
+        if any(work.states.get(bandit_number) is not state for bandit_number, state in self.bandits.items()):
+            raise WriteConflictError("a bandit was loaded again meanwhile")
+        work.adopt(self.work)
+        return self.request.result
+
+
+class Turns:
+    """The functions that run in slices: one at a time of each bandit, and the bandits have their turns in order.
+
+    While a function runs, its bandits are `busy`: their states are ahead of the log, and no other request uses them.
+    """
+
+    def __init__(self, work: UnitOfWork, timer: Callable[[], float] = time.monotonic) -> None:
+        self._work, self._timer = work, timer
+        self._waiting: list[WriterRequest] = []
+        self._begun: list[LongRun] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting or self._begun)
+
+    @property
+    def busy(self) -> set[int]:
+        """The bandits whose functions have begun and not ended."""
+        return {bandit_number for run in self._begun for bandit_number in run.bandits}
+
+    def add(self, requests: list[WriterRequest]) -> None:
+        """Let the functions of requests, whose bandits are in memory, run in slices."""
+        self._waiting += requests
+
+    def take(self) -> LongRun | None:
+        """Run the next function for a moment, and return it if it has ended."""
+        self._begin()
+        if not self._begun:
+            return None
+        run, until = self._begun.pop(0), self._timer() + SLICE_SECONDS
+        try:
+            while True:
+                next(run.steps)
+                if self._timer() >= until:
+                    self._begun.append(run)
+                    return None
+        except StopIteration as end:
+            run.request.result = end.value
+        except Exception as error:
+            run.error = error
+        return run
+
+    def _begin(self) -> None:
+        """Begin the functions that need not wait for another one; callers that gave up are forgotten."""
+        waiting, self._waiting = self._waiting, []
+        busy = self.busy
+        for request in waiting:
+            if request.abandoned:
+                continue
+            if len(self._begun) >= MOST_BEGUN or request.bandits_needed & busy:
+                self._waiting.append(request)
+                busy |= request.bandits_needed  # requests for a bandit stay in their order
+                continue
+            known, work = self._work.states, self._work.apart()
+            states = {one: known[one] for one in request.bandits_needed & known.keys()}
+            sequences = {bandit_number: state.sequence for bandit_number, state in states.items()}
+            self._begun.append(LongRun(request, work, request.run(work), states, sequences))
+            busy |= request.bandits_needed
