@@ -17,6 +17,7 @@ from dynabandit.service.errors import OverloadedError, StoreError, WorkInterrupt
 from dynabandit.service.keys import Keyring
 from dynabandit.service.local_state_cache import LocalStateCache
 from dynabandit.service.metrics import ServiceMetrics
+from dynabandit.service.preview_worker import PreviewWorker
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
 from dynabandit.service.stores.key_tables import api_keys
@@ -82,6 +83,7 @@ class Service:
         # keys: learning that one was revoked must not wait for anything
         self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)
         self.previews = BoundedThreadPool("preview", store, 1, MAX_PREVIEWS, PREVIEW_SECONDS, self.closing)
+        self.preview_worker = PreviewWorker()  # in which they compute
         self.large_states = BoundedThreadPool("state", store, threads=1, max_requests=MAX_LARGE_STATES)
         self.streams, self.live_pages = ConcurrencyLimit(MAX_STREAMS), ConcurrencyLimit(MAX_LIVE_PAGES)
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
@@ -111,6 +113,7 @@ class Service:
         await self.writer.stop()
         self._exports.shutdown(wait=False, cancel_futures=True)  # running exports see `closing` and end
         await self.replays.stop()
+        await asyncio.to_thread(self.preview_worker.stop)
         await self.previews.stop()
         await self.large_states.stop()
         for reader in (self._short_reads, self._log_reads, self._key_reads):

@@ -212,7 +212,7 @@ def test_a_reward_must_fit_the_policy_or_the_law_of_its_bandit(client: Client) -
     click, sale = client.decide("b").decision, client.decide("money").decision
     wrong: list[tuple[Any, str]] = [
         (lambda: client.reward(click, 2), "reward must be a number in [0, 1], got 2"),
-        (lambda: client.reward(sale, -1), "reward must be a number in [0, 1e+100], got -1"),
+        (lambda: client.reward(sale, -1), "reward must be 0 or a number in [1e-100, 1e+100], got -1"),
         (
             lambda: client.reward_many([(sale, 12.5), ("x", 7), (click, 2)]),
             "rewards[2].reward must be a number in [0, 1], got 2",
