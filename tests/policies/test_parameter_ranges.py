@@ -16,7 +16,6 @@ import pytest
 
 from dynabandit import estimators
 from dynabandit.bandit.live_policies import accepted_rewards
-from dynabandit.core import streams
 from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP, stream
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS, REWARD_LAWS, RewardStep
@@ -24,6 +23,7 @@ from dynabandit.environments.base import make_write_paths
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy
 from dynabandit.simulation.step_by_step import StepByStep
 from dynabandit.validation import RewardDomain
+from tools.draw_budget import DrawBudget, draw_budget
 from tools.ready import READY
 
 ARMS, DIMENSION = 3, 2
@@ -51,29 +51,11 @@ def range_of(make: Callable[..., Any], name: str) -> list[Any]:
     return []
 
 
-class Budget:
-    """Ends a test whose code draws random numbers without end."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.left, draw = 0, streams.philox
-
-        def counted(*key: int) -> Any:
-            self.left -= 1
-            assert self.left > 0, "too many random numbers were drawn"
-            return draw(*key)
-
-        patch.setattr(streams, "philox", counted)
-
-    def allow(self, draws: int) -> None:
-        """Let the next piece of code draw so many random numbers."""
-        self.left = draws
-
-
 @pytest.fixture
-def budget(monkeypatch: pytest.MonkeyPatch) -> Iterator[Budget]:
-    with warnings.catch_warnings():
+def budget() -> Iterator[DrawBudget]:
+    with warnings.catch_warnings(), draw_budget() as found:
         warnings.simplefilter("ignore", RuntimeWarning)  # of NumPy's scalars; what matters is the result
-        yield Budget(monkeypatch)
+        yield found
 
 
 def rewards(count: int) -> list[float]:
@@ -81,7 +63,7 @@ def rewards(count: int) -> list[float]:
     return [0.0] * count + [1.0] * count + [0.0, 1.0] * (count // 2)
 
 
-def play(policy: Policy, values: list[float], budget: Budget) -> None:
+def play(policy: Policy, values: list[float], budget: DrawBudget) -> None:
     """Let a policy decide and learn; its scores, its state and what it believes must be numbers."""
     context = Context(DIMENSION, per_arm=False) if policy.functions.contextual else None
     run = StepByStep(policy, ARMS, len(values), context=context)
@@ -118,7 +100,7 @@ def with_value(kind: Any, base: dict[str, Any], name: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [*POLICIES, *CONTEXTUAL_POLICIES])
-def test_a_policy_decides_with_every_value_of_every_parameter(name: str, budget: Budget) -> None:
+def test_a_policy_decides_with_every_value_of_every_parameter(name: str, budget: DrawBudget) -> None:
     kind = {**POLICIES, **CONTEXTUAL_POLICIES}[name]
     base = kind(**READY.get(name, {})).tuned(2, 300).parameters
     play(kind(**base), rewards(60), budget)
@@ -140,7 +122,7 @@ HORIZONS = [(changes, horizon) for changes in (1, LARGEST_STEP) for horizon in (
 
 
 @pytest.mark.parametrize("name", [name for name, kind in POLICIES.items() if "horizon" in kind.__dataclass_fields__])
-def test_a_policy_decides_with_parameters_that_follow_from_every_horizon(name: str, budget: Budget) -> None:
+def test_a_policy_decides_with_parameters_that_follow_from_every_horizon(name: str, budget: DrawBudget) -> None:
     for changes, horizon in HORIZONS:
         policy = POLICIES[name](changes=changes, horizon=horizon)  # type: ignore[call-arg]
         if ARMS * policy.memory_size() + policy.shared_size() <= LARGEST_SIZE:
@@ -158,7 +140,7 @@ NEEDS_DATA = ("recorded", "recorded-contexts", "digits", "image-segments", "phis
 MADE = {name: kind for name, kind in {**ENVIRONMENTS, **CONTEXTUAL_ENVIRONMENTS}.items() if name not in NEEDS_DATA}
 
 
-def walk(environment: Any, steps: int, budget: Budget) -> None:
+def walk(environment: Any, steps: int, budget: DrawBudget) -> None:
     """Write a path of an environment; its means must be in [0, 1]."""
     arms = environment.arms
     state, paths = np.zeros((1, environment.state_size(), arms)), environment.empty_paths(1, steps)
@@ -170,7 +152,7 @@ def walk(environment: Any, steps: int, budget: Budget) -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_an_environment_has_means_with_every_value_of_every_parameter(name: str, budget: Budget) -> None:
+def test_an_environment_has_means_with_every_value_of_every_parameter(name: str, budget: DrawBudget) -> None:
     kind, base = MADE[name], SMALL.get(name, {})
     steps = min(kind(**base).longest, 30)
     walk(kind(**base), steps, budget)
@@ -184,7 +166,7 @@ def test_an_environment_has_means_with_every_value_of_every_parameter(name: str,
 
 
 @pytest.mark.parametrize("name", REWARD_LAWS)
-def test_a_reward_law_draws_valid_rewards_with_every_value_of_every_parameter(name: str, budget: Budget) -> None:
+def test_a_reward_law_draws_valid_rewards_with_every_value_of_every_parameter(name: str, budget: DrawBudget) -> None:
     kind = REWARD_LAWS[name]
     laws = [kind()]
     for field in fields(kind):
@@ -232,7 +214,7 @@ def extremes(domain: RewardDomain) -> list[float]:
 
 @pytest.mark.parametrize("law", REWARD_LAWS)
 @pytest.mark.parametrize("name", [*POLICIES, *CONTEXTUAL_POLICIES])
-def test_a_policy_computes_with_every_reward_that_it_accepts(name: str, law: str, budget: Budget) -> None:
+def test_a_policy_computes_with_every_reward_that_it_accepts(name: str, law: str, budget: DrawBudget) -> None:
     kind = {**POLICIES, **CONTEXTUAL_POLICIES}[name]
     policy = kind(**READY.get(name, {})).tuned(2, 300)
     if not REWARD_LAWS[law].domain.is_within(policy.rewards):

@@ -48,7 +48,7 @@ class Service:
 
     `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. Alerts are sent to
     the `webhook`. Web pages of the `allowed_origins` may decide and reward. The service is not ready if a write takes
-    longer than `ready_seconds`. For the other parameters see `Writer`.
+    longer than `ready_seconds`. A preview takes at most `preview_seconds`. For the other parameters see `Writer`.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Service:
         maintenance_seconds: float = 1.0,
         key_seconds: float = 1.0,
         ready_seconds: float = 2.0,
+        preview_seconds: float = PREVIEW_SECONDS,
         timer: Callable[[], float] = time.monotonic,
         webhook: Webhook | None = None,
         allowed_origins: Collection[str] = (),
@@ -82,7 +83,7 @@ class Service:
         # Long work has its own threads, and so have pages of the log, for which short reads do not wait. So have the
         # keys: learning that one was revoked must not wait for anything
         self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)
-        self.previews = BoundedThreadPool("preview", store, 1, MAX_PREVIEWS, PREVIEW_SECONDS, self.closing)
+        self.previews = BoundedThreadPool("preview", store, 1, MAX_PREVIEWS, preview_seconds, self.closing)
         self.preview_worker = PreviewWorker()  # in which they compute
         self.large_states = BoundedThreadPool("state", store, threads=1, max_requests=MAX_LARGE_STATES)
         self.streams, self.live_pages = ConcurrencyLimit(MAX_STREAMS), ConcurrencyLimit(MAX_LIVE_PAGES)
