@@ -8,12 +8,12 @@ import contextlib
 import os
 import pickle
 import sys
-from importlib import import_module
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
 from dynabandit.bandit import Bandit
+from dynabandit.core.process_limits import limit_process
 from dynabandit.plugins import PluginError
 from dynabandit.policies import use_plugin
 from dynabandit.service import api_types
@@ -21,9 +21,7 @@ from dynabandit.service.domain.preview import LocalTrial
 from dynabandit.service.errors import DomainError
 
 LENGTH_BYTES = 8
-NICENESS = 10  # of 19: decisions of the service come first
 MOST_BYTES = 2 << 30  # twice what a policy with the largest state and compilation take
-STACK_BYTES = 1 << 26  # for each core: threads and their buffers
 TOO_LARGE = "this needs too much memory; ask for less"
 
 
@@ -39,9 +37,7 @@ def main() -> None:
     """Answer all messages."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a policy prints is no answer
-    with contextlib.suppress(AttributeError, OSError):  # not on every system
-        os.nice(NICENESS)
-    _limit_memory()
+    limit_process(MOST_BYTES)
     for plugin in sys.argv[1:]:
         with contextlib.suppress(PluginError):  # then a preview of this policy fails, and others do not
             use_plugin(plugin)
@@ -81,14 +77,6 @@ def write_message(target: BinaryIO, message: bytes) -> None:
     target.write(len(message).to_bytes(LENGTH_BYTES))
     target.write(message)
     target.flush()
-
-
-def _limit_memory() -> None:
-    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):  # not on every system
-        resource: Any = import_module("resource")
-        most, hard = MOST_BYTES + STACK_BYTES * (os.cpu_count() or 1), resource.getrlimit(resource.RLIMIT_DATA)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
 if __name__ == "__main__":

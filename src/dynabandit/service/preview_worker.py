@@ -53,6 +53,7 @@ class PreviewWorker:
 
     def _trial(self, bandit: Bandit, asked: api_types.PreviewPolicy, check: Check) -> "RemoteTrial":
         """Return a trial in the process; `check` ends it, by an error."""
+        self._start()
         answer = self.ask(("start", bandit.to_json(), msgspec.to_builtins(asked)), check)
         if answer.problem is not None:
             raise InvalidValueError(answer.problem)
@@ -64,7 +65,7 @@ class PreviewWorker:
         if process is None or process.stdin is None:
             raise WorkInterruptedError
         try:
-            with contextlib.suppress(OSError):  # it has ended: the answer says so
+            with contextlib.suppress(OSError, ValueError):  # it has ended: the answer says so
                 preview_process.write_message(process.stdin, pickle.dumps(message))
             answer = self._next_answer(check)
         except BaseException:
@@ -84,15 +85,20 @@ class PreviewWorker:
                 return self._answers.get(timeout=CHECK_SECONDS)
 
     def _reserve(self) -> None:
-        """Start the process, unless it runs, and keep it."""
+        """Keep the process, if there is one."""
         with self._lock:
-            if self._stopped:
-                raise WorkInterruptedError
             self._busy = True
             if self._expiry is not None:
                 self._expiry.cancel()
+
+    def _start(self) -> None:
+        """Start a process, unless there is one."""
+        with self._lock:
+            if self._stopped:
+                raise WorkInterruptedError
             if self._process is not None and self._process.poll() is None:
                 return
+            self._kill()
             pipe = subprocess.PIPE
             self._process = subprocess.Popen([*COMMAND, *used_plugins()], stdin=pipe, stdout=pipe)
             self._answers = queue.SimpleQueue()
