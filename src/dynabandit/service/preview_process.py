@@ -8,7 +8,7 @@ import contextlib
 import os
 import pickle
 import sys
-from typing import BinaryIO
+from typing import IO
 
 import msgspec
 
@@ -65,14 +65,14 @@ def main() -> None:
         write_message(answers, msgspec.json.encode(answer))
 
 
-def read_message(source: BinaryIO) -> bytes | None:
+def read_message(source: IO[bytes]) -> bytes | None:
     """Return the next message, or None at the end."""
     length = source.read(LENGTH_BYTES)
     message = source.read(int.from_bytes(length)) if len(length) == LENGTH_BYTES else b""
     return message or None
 
 
-def write_message(target: BinaryIO, message: bytes) -> None:
+def write_message(target: IO[bytes], message: bytes) -> None:
     """Write a message."""
     target.write(len(message).to_bytes(LENGTH_BYTES))
     target.write(message)

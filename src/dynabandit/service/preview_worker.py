@@ -156,6 +156,6 @@ def _read(process: "subprocess.Popen[bytes]", answers: "queue.SimpleQueue[bytes 
     """Put every answer of a process into a queue, and None at its end."""
     assert process.stdout is not None
     with process.stdout, contextlib.suppress(OSError, ValueError):
-        while (answer := preview_process.read_message(process.stdout)) is not None:  # type: ignore[arg-type]
+        while (answer := preview_process.read_message(process.stdout)) is not None:
             answers.put(answer)
     answers.put(None)
