@@ -70,9 +70,9 @@ def test_a_parameter_out_of_range_is_refused(name: str, parameter: str, value: A
     [
         (2.0, "prior must be a pair of positive numbers such as (2, 2), got 2.0"),
         ((1, 2, 3), "prior must be a pair of positive numbers such as (2, 2), got (1, 2, 3)"),
-        ((0, 1), "each number in prior must be a number in (0, inf), got 0"),
-        ((1, math.nan), "each number in prior must be a number in (0, inf), got nan"),
-        ((1, "1"), "each number in prior must be a number in (0, inf), got '1'"),
+        ((0, 1), "each number in prior must be a number in [1e-12, 1e+12], got 0"),
+        ((1, math.nan), "each number in prior must be a number in [1e-12, 1e+12], got nan"),
+        ((1, "1"), "each number in prior must be a number in [1e-12, 1e+12], got '1'"),
     ],
 )
 def test_a_prior_must_be_a_pair_of_positive_numbers(name: str, prior: Any, message: str) -> None:

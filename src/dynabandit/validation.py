@@ -19,6 +19,10 @@ class MissingParameterError(TypeError):
         self.lack = lack
 
 
+class ParameterError(ValueError):
+    """A parameter of a policy or an environment is out of its range, which an earlier release may have accepted."""
+
+
 LONGEST = 100  # characters of a name that are quoted and looked up: the lookup takes time per character
 MOST_SEARCHED = 2000  # names that are compared, for the same reason
 MOST_LISTED = 20
@@ -100,7 +104,10 @@ def integer(argument: str, value: Any, low: int, high: int | None = None) -> int
     return result
 
 
+# Of parameters such as scales and priors: ratios, products and squares of such numbers stay finite and above 0
+LEAST_FACTOR, LARGEST_FACTOR = 1e-12, 1e12
 LARGEST_REWARD = 1e100  # squares of rewards, and sums of squares, must stay finite
+SMALLEST_AMOUNT = 1e-100  # ratios of amounts must stay finite and above 0
 LARGEST_COUNT = 2.0**53  # up to here every whole number is a float
 
 
@@ -117,22 +124,26 @@ class RewardDomain(NamedTuple):
     low: float
     high: float
     whole: bool = False
+    smallest: float = 0.0  # rewards between 0 and this are not valid
 
     @property
     def description(self) -> str:
         """Which rewards are valid."""
-        return f"a {'whole ' if self.whole else ''}number in [{self.low:g}, {self.high:g}]"
+        described = f"a {'whole ' if self.whole else ''}number in [{self.low:g}, {self.high:g}]"
+        return f"0 or a number in [{self.smallest:g}, {self.high:g}]" if self.smallest > 0.0 else described
 
     def check(self, value: Any, argument: str = "reward") -> float:
         """Return a reward as a float, or raise an error; True and False are 1 and 0."""
         result = number(argument, int(value) if _is_bool(value) else value, self.low, self.high)
-        if self.whole and not result.is_integer():
+        if not self.contains(result):
             raise ValueError(f"{argument} must be {self.description}, got {value!r}")
         return result
 
     def contains(self, values: Any) -> Any:
         """Whether a number is in the domain; an array of numbers gives an array."""
         inside = (self.low <= values) & (values <= self.high)
+        if self.smallest > 0.0:
+            inside = inside & ((values == 0.0) | (values >= self.smallest))
         return inside & (values % 1.0 == 0.0) if self.whole else inside
 
     def check_all(self, values: Any) -> None:
@@ -141,7 +152,7 @@ class RewardDomain(NamedTuple):
             self.check(float(value))
 
     def is_within(self, other: "RewardDomain") -> bool:
-        """Whether every reward of this domain is one of another."""
+        """Whether every reward of this domain is one of another, except rewards that are too small for it."""
         return other.low <= self.low and self.high <= other.high and (self.whole or not other.whole)
 
 
@@ -149,7 +160,7 @@ BERNOULLI = RewardDomain("bernoulli", 0.0, 1.0, whole=True)
 BOUNDED = RewardDomain("bounded", 0.0, 1.0)
 NORMAL = RewardDomain("normal", -LARGEST_REWARD, LARGEST_REWARD)
 COUNTS = RewardDomain("counts", 0.0, LARGEST_COUNT, whole=True)
-REVENUE = RewardDomain("revenue", 0.0, LARGEST_REWARD)
+REVENUE = RewardDomain("revenue", 0.0, LARGEST_REWARD, smallest=SMALLEST_AMOUNT)
 REWARD_DOMAINS = {one.name: one for one in (BERNOULLI, BOUNDED, NORMAL, COUNTS, REVENUE)}
 
 
@@ -165,7 +176,11 @@ def check_field(
     """Set a field of a frozen dataclass to what `number` or `integer` returns for it; an optional one may be None."""
     value = getattr(owner, name)
     if value is not None or not optional:
-        set_fields(owner, **{name: check(name, value, *limits, **ends)})
+        try:
+            checked = check(name, value, *limits, **ends)
+        except ValueError as error:
+            raise ParameterError(str(error)) from None
+        set_fields(owner, **{name: checked})
 
 
 def check_parameter_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:

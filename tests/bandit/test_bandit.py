@@ -647,3 +647,26 @@ def test_many_columns_are_saved_as_bytes(monkeypatch: pytest.MonkeyPatch) -> Non
         state = {key: value for key, value in content.items() if key not in ("format", "version", "checksum")}
         with pytest.raises(ValueError, match="cannot be read"):
             Bandit.from_json(serialization.write({**state, **damage}))
+
+
+def test_a_bandit_whose_scores_are_no_numbers_says_so_and_chooses_nothing() -> None:
+    bandit = Bandit("ts", ["a", "b"], seed=1)
+    bandit._memory[:] = math.nan
+    with pytest.raises(ValueError, match="policy 'ts' cannot decide: what it has learned gives scores that are not"):
+        bandit.choose()
+    assert bandit.step == 0
+
+
+def test_a_belief_that_cannot_be_computed_is_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
+    bandit = Bandit("ts", ["a", "b"], seed=1)
+    monkeypatch.setattr(type(bandit.policy), "belief", lambda *_: math.exp(1000.0))
+    assert bandit.arms["a"].mean == math.inf
+
+
+def test_a_saved_bandit_whose_parameter_is_not_valid_any_more_says_the_way_out() -> None:
+    content = json.loads(Bandit("mix-ts", ["a", "b"], seed=1).to_json())
+    content.pop("checksum")
+    content["parameters"]["strength"] = 1e-15
+    text = json.dumps({**content, "checksum": _checksum(content)})
+    with pytest.raises(ValueError, match=r"strength must be .*, got 1e-15. Load it with the release that saved it"):
+        Bandit.from_json(text)

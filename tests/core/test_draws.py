@@ -8,9 +8,10 @@ from hypothesis import example, given, strategies as st
 from scipy import special, stats
 
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.draws import beta, beta_odds, gamma, log_odds
+from dynabandit.core.draws import beta, beta_odds, gamma, log_odds, poisson
 from dynabandit.core.precision import single
 from dynabandit.core.streams import SCORE, Stream, stream
+from tools.draw_budget import draw_budget
 from tools.laws import assert_law, assert_mean, assert_share, size
 
 SHAPES = [1e-3, 0.03, 0.5, 0.999, 1.0, 1.5, 2.0, 40.0, 1e3, 1e6]
@@ -153,3 +154,15 @@ def test_compiled_gamma_draws_equal_the_interpreted_ones_to_the_last_bit(shape: 
     interpreted = np.empty(50)
     fill_gamma(interpreted, shape, stream(1))
     assert (interpreted == gammas(shape, 50)).all()
+
+
+@pytest.mark.parametrize("draw", [gamma, lambda *more: beta(more[0], 2.0, *more[1:]), poisson])
+@pytest.mark.parametrize("wrong", [math.nan, -1.0, math.inf, 1e300])
+def test_a_draw_of_an_invalid_law_ends_and_is_no_wrong_number(draw: Any, wrong: float) -> None:
+    with draw_budget() as budget:
+        budget.allow(300)
+        drawn = draw(wrong, stream(1), SCORE, 1, 0)
+    if draw is poisson or math.isnan(wrong):
+        assert math.isnan(drawn)
+    else:
+        assert not drawn < 0.0

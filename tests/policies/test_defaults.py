@@ -9,7 +9,7 @@ import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
-from tools.limits import HUGE, LAST_STEP, NOT_NEGATIVE, POSITIVE, POSITIVE_UNIT, UNIT, Values, numbers, wholes
+from tools.limits import LAST_STEP, NOT_NEGATIVE, POSITIVE, POSITIVE_UNIT, UNIT, Values, numbers, wholes
 
 OPEN: dict[str, Any] = {"changes": None, "horizon": None}  # what a simulation fills in
 # Section 4 of the paper: eta is 0.001, and truncation is at 0
@@ -119,17 +119,20 @@ def test_the_defaults_are_those_that_are_documented(name: str) -> None:
 
 EVEN = (2, 4, LAST_STEP - 1), (0, 1, 3, 9, LAST_STEP, LAST_STEP + 1)
 PAIR = (
-    ((5e-324, 1), (1, 5e-324), [HUGE, 2]),
-    ((0.0, 1), (1, 0.0), (-0.5, 1), (1, -0.5), (math.inf, 1)),
+    ((1e-12, 1), (1, 1e-12), [1e12, 2]),
+    ((0.0, 1), (1, 0.0), (-0.5, 1), (1, -0.5), (1, 1e-13), (2e12, 1), (math.inf, 1)),
 )
 NAMES = {"loss", "combine", "restart", "index", "schedule", "model"}  # parameters that are not numbers
 LIMITS: dict[str, tuple[Values, Values]] = {  # of each parameter, valid and not
     **dict.fromkeys(["epsilon", "step_size", "floor", "variance_floor", "tolerance", "exponent"], UNIT),
     **dict.fromkeys(["share", "shared_share"], UNIT),
-    **dict.fromkeys(["discount", "rate", "persistence", "min_gap", "b", "sharing", "delta"], POSITIVE_UNIT),
-    **dict.fromkeys(["alpha", "sigma", "a", "variation", "prior_weight"], POSITIVE),
+    **dict.fromkeys(["discount", "rate", "persistence", "sharing", "delta"], POSITIVE_UNIT),
+    **dict.fromkeys(["alpha", "sigma", "prior_weight"], POSITIVE),
     **dict.fromkeys(["loglog", "constant", "scale", "threshold"], NOT_NEGATIVE),
-    **dict.fromkeys(["strength", "sharpness"], numbers(0, 1e6, opened="low")),
+    **dict.fromkeys(["min_gap", "b"], numbers(1e-6, 1)),
+    "a": numbers(1e-6, 1e12),
+    "variation": numbers(1e-9, 1e12),
+    **dict.fromkeys(["strength", "sharpness"], numbers(1e-9, 1e6)),
     **dict.fromkeys(["surplus", "idle"], numbers(0, 1e6)),
     **dict.fromkeys(["width", "noise", "bound"], numbers(0, 1e12)),
     **dict.fromkeys(["changes", "horizon", "window", "every", "spacing", "reference_plays", "period"], wholes(1)),
@@ -138,7 +141,7 @@ LIMITS: dict[str, tuple[Values, Values]] = {  # of each parameter, valid and not
     "prior": PAIR,
     "nu": numbers(0, 1, opened="high"),
     "block": wholes(1, 10_000),  # the capacity
-    "batch": ((1, 2, 2**40), (0, -1)),
+    "batch": ((1, 2, 2**40, 2**48 - 1), (0, -1, 2**48)),
     "memory": POSITIVE,
     "capacity": wholes(1),
     "drift": UNIT,
@@ -146,18 +149,19 @@ LIMITS: dict[str, tuple[Values, Values]] = {  # of each parameter, valid and not
     "confidence": POSITIVE_UNIT,
 }
 OWN_LIMITS: dict[tuple[str, str], tuple[Values, Values]] = {  # of policies whose parameter differs from that of others
-    **{(name, "prior"): numbers(0, 1e12, opened="low") for name in CONTEXTUAL_POLICIES},
+    **{(name, "prior"): numbers(1e-12, 1e12) for name in CONTEXTUAL_POLICIES},
     **{(name, "memory"): numbers(10, 10_000) for name in CONTEXTUAL_POLICIES if name.startswith("aff")},
     **{
-        (name, "drift"): ((0.0, HUGE, "learnt"), (-5e-324, math.inf, "known"))
+        (name, "drift"): ((0.0, 1e12, "learnt"), (-5e-324, 2e12, math.inf, "known"))
         for name in ("kalman-ts", "predictive-sampling")
     },
     **{(name, "exploration"): POSITIVE_UNIT for name in ("borl", "exp3-s", "rexp3")},
     **{(name, "window"): EVEN for name in ("m-ucb", "m-kl-ucb")},
     **{(name, "capacity"): EVEN for name in ("glr-kl-ucb", "glr-kl-ucb-diminishing", "ad-switch")},
+    **{("w-swa", parameter): numbers(0, 1e12, opened="low") for parameter in ("alpha", "sigma")},
     ("robust-ucb", "window"): wholes(1, 10**6),
     ("sw-lin-ucb", "window"): wholes(1, 100_000),
-    ("robust-ucb", "exploration"): NOT_NEGATIVE,
+    ("robust-ucb", "exploration"): numbers(0, 1e12),
     ("robust-ucb", "confidence"): numbers(0, 1, opened="low high"),
     ("r-ed-ucb", "epsilon"): numbers(0, 0.499, opened="low"),
     ("sw-ucb-sharp", "alpha"): UNIT,

@@ -57,6 +57,11 @@ def whole_store(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("UPDATE events SET value = 1 - value WHERE settles = 3", "event"),
         ("UPDATE events SET step = 1000 WHERE step = 40", "the log has step 1000, the replay step 40"),
         ("UPDATE events SET body = '{' WHERE kind = 'create'", "bandit 'b', event 1: it cannot be read"),
+        (
+            """UPDATE events SET body = replace(body, '"parameters": {}', '"parameters": {"prior": [1e-300, 1]}')
+            WHERE kind = 'create'""",
+            "each number in prior must be a number in [1e-12, 1e+12], got 1e-300; change the policy with the release",
+        ),
         ("UPDATE events SET body = '[]' WHERE kind = 'create'", "bandit 'b', event 1: it cannot be read"),
         ("UPDATE events SET body = '{}' WHERE kind = 'create'", "bandit 'b', event 1: it cannot be read"),
         ("UPDATE events SET value = 'x' WHERE settles = 3", "event 7: it cannot be read"),

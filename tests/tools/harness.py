@@ -123,7 +123,7 @@ class Running:
         self.store = store
         self.clock = clock or Clock()
         checks = {"maintenance_seconds": 0.02, "key_seconds": 0.02}
-        waits = {"patience": PATIENCE, "ready_seconds": PATIENCE, "snapshot_seconds": PATIENCE}
+        waits = dict.fromkeys(("patience", "ready_seconds", "snapshot_seconds", "preview_seconds"), PATIENCE)
         self.service = Service(store, clock=self.clock, **{**checks, **waits, **options})
         instrumentation = telemetry and telemetry(self.service)
         self.server = make_server(

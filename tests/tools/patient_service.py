@@ -29,7 +29,9 @@ if __name__ == "__main__":
         mock.patch.multiple(
             command_line,
             make_server=functools.partial(make_server, limits=LONG_LIMITS),
-            Service=functools.partial(Service, ready_seconds=PATIENCE, snapshot_seconds=PATIENCE),
+            Service=functools.partial(
+                Service, ready_seconds=PATIENCE, snapshot_seconds=PATIENCE, preview_seconds=PATIENCE
+            ),
         ),
         mock.patch.object(telemetry_settings, "STOP_SECONDS", PATIENCE),
         mock.patch.object(sqlite, "BUSY_SECONDS", PATIENCE),

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -199,8 +200,11 @@ class Bandit(Ranking, RewardLearning):
         return Arms((name, self._describe(column)) for name, column in self._arms.index.items())
 
     def belief(self, column: int) -> Belief:
-        """Return the policy's belief about a column, even if its arm was removed."""
-        return self._policy.belief(self._memory[:, column], self._shared)
+        """Return the policy's belief about a column, even if its arm was removed; infinite if it is too large."""
+        try:
+            return self._policy.belief(self._memory[:, column], self._shared)
+        except (ArithmeticError, ValueError):  # such as a logarithm of 0
+            return Belief(math.inf, math.inf, 1.0, math.inf)
 
     def plays(self, column: int) -> int:
         """Return how many decisions have taken a column."""

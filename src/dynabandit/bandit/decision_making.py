@@ -1,5 +1,6 @@
 """The part of a bandit that decides: burn-in, reserved traffic or the policy's choice, with or without context."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -180,8 +181,9 @@ class DecisionMaking:
         if not self._all_open or self._models is not None or self._tree is not None:
             return self._by_policy(self._columns, step, vector)
         memory, shared, played, space = self._memory, self._shared, self._arms.played, self._space
-        return int(
-            self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed)
+        return self._checked(
+            self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed),
+            space,
         )
 
     def _by_share_or_policy(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
@@ -212,7 +214,16 @@ class DecisionMaking:
             )
         else:
             place = self._choose(self._state_of(columns), step, params, space, self._signed_seed)
-        return int(columns[place])
+        return int(columns[self._checked(place, space)])
+
+    def _checked(self, place: int, space: Workspace) -> int:
+        """Return the place of the chosen arm, or raise an error if its score is not a number."""
+        if math.isnan(space.scratch[0, place]):
+            raise ValueError(
+                f"policy {self._policy.label!r} cannot decide: what it has learned gives scores that are not numbers; "
+                "change its parameters, or use another policy"
+            )
+        return int(place)
 
     def _excluded(self, columns: np.ndarray) -> np.ndarray | None:
         """Return the columns that a decision between `columns` leaves out, or None if the tree is no use for it."""

@@ -25,12 +25,12 @@ def live_policy(policy: Policy) -> Policy:
 
 
 def accepted_rewards(policy: Policy, law: RewardLaw | str | None) -> RewardDomain:
-    """Return the rewards that a bandit accepts: those of the law, or those that its policy is made for."""
+    """Return the rewards that a bandit accepts: those of the law that its policy can compute with, or all of these."""
     if law is None:
         return policy.live_rewards or policy.rewards
     domain = reward_law(law).domain
     check_fit(policy, domain, f"the reward law {domain.name!r}")
-    return domain
+    return domain if domain.whole else domain._replace(smallest=max(domain.smallest, policy.rewards.smallest))
 
 
 def law_after_change(accepted: RewardDomain, policy: Policy) -> str | None:

@@ -17,7 +17,7 @@ from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED
 from dynabandit.plugins import UnknownPolicyError
 from dynabandit.policies import Policy, PolicyState
 from dynabandit.policies.base import new_state
-from dynabandit.validation import integer
+from dynabandit.validation import ParameterError, integer
 
 BYTES_PER_ARM, BYTES_OF_OBJECTS = 300, 10_000  # besides the arrays; names and the tree of many arms
 
@@ -156,6 +156,9 @@ def from_json(text: str, policy: Policy | None) -> SavedState:
         problem = f"text must be what Bandit.to_json wrote, but cannot be read: {error}"
         if isinstance(error, UnknownPolicyError):
             raise UnknownPolicyError(problem, error.policy) from None
+        if isinstance(error, ParameterError):
+            problem += ". Load it with the release that saved it, and save it with another policy (Bandit.swapped)"
+            raise ParameterError(problem) from None
         raise ValueError(problem) from None
 
 

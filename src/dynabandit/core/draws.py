@@ -22,6 +22,8 @@ SMALL_ODDS = 1e-20  # odds below are the probability itself, up to rounding
 LARGEST_ODDS = 1e37  # of a draw whose shapes are both 1 or more; also a float32
 QUICK = 0.0221  # of the quick test of acceptance; see `is_accepted_by_bits`
 TO_UNIT_16 = 2.0**-16
+ATTEMPTS = 64  # of a rejection sampler, which accepts nine proposals of ten: the counters of `words` are below 256
+LARGEST_MEAN = 1e7  # of a Poisson draw, whose time grows with the mean
 POISSON_PART = 16.0  # exp(-16) is far above the smallest float32
 BOOST = 255  # the attempt number that is reserved for the boost of small shapes
 
@@ -56,7 +58,8 @@ def beta(a: float, b: float, source: Stream, role: int, step: int, arm: int) -> 
     odds = beta_odds(a, b, source, role, step, arm)
     if odds < SMALL_ODDS:
         return math.exp(log_odds(odds))
-    return min(probability(odds), BELOW_ONE)
+    drawn = probability(odds)
+    return BELOW_ONE if drawn > BELOW_ONE else drawn  # NaN stays NaN
 
 
 @kernel
@@ -75,7 +78,8 @@ def beta_odds(a: float, b: float, source: Stream, role: int, step: int, arm: int
     """
     x, y = gamma_pair(a, b, source, role, step, arm)
     if a >= 1.0 and b >= 1.0:
-        return min(x / y, LARGEST_ODDS)
+        odds = x / y
+        return LARGEST_ODDS if odds > LARGEST_ODDS else odds  # NaN stays NaN
     boost_a, boost_b = boosts(a, b, source, role, step, arm)
     return from_log_odds((math.log(x) + boost_a) - (math.log(y) + boost_b))
 
@@ -129,23 +133,25 @@ def gamma_pair(a: float, b: float, source: Stream, role: int, step: int, arm: in
 
     Both proposals of an attempt are accepted, or neither. The normal numbers leave one of the four words, which has the
     first 16 bits of the two uniform numbers. They decide nearly always, so that one call of the generator is enough.
+
+    If a shape is negative or NaN, both numbers are NaN.
     """
     shape_a = (a if a >= 1.0 else a + 1.0) - 1.0 / 3.0
     shape_b = (b if b >= 1.0 else b + 1.0) - 1.0 / 3.0
-    attempt = 0
-    while True:
+    if not (a >= 0.0 and b >= 0.0):
+        return math.nan, math.nan
+    for attempt in range(ATTEMPTS):
         four = words(source, role, step, arm, 2 * attempt)
         normal_a, normal_b = normal_pair(four)
         bits_a, bits_b = float(four[3] >> 16), float(four[3] & 65535)
         if is_accepted_by_bits(shape_a, normal_a, bits_a) and is_accepted_by_bits(shape_b, normal_b, bits_b):
-            break
+            return proposal(shape_a, normal_a), proposal(shape_b, normal_b)
         u, v = uniform_pair(more_words(four, source, role, step, arm, 2 * attempt + 1))
         if is_accepted(shape_a, normal_a, (bits_a + u) * TO_UNIT_16) and is_accepted(
             shape_b, normal_b, (bits_b + v) * TO_UNIT_16
         ):
-            break
-        attempt += 1
-    return proposal(shape_a, normal_a), proposal(shape_b, normal_b)
+            return proposal(shape_a, normal_a), proposal(shape_b, normal_b)
+    return math.nan, math.nan
 
 
 @kernel
@@ -205,7 +211,8 @@ def boosts(a: float, b: float, source: Stream, role: int, step: int, arm: int) -
 def poisson(mean: float, source: Stream, role: int, step: int, arm: int) -> float:
     """Draw from the Poisson law with a mean of at least 0, as a sum of Poisson numbers with means of at most 16.
 
-    Each of them inverts the distribution function at one uniform number. The time grows with the mean.
+    Each of them inverts the distribution function at one uniform number. The time grows with the mean: beyond 10
+    million the number is NaN, as for a mean that is negative or NaN.
 
     Examples
     --------
@@ -213,6 +220,8 @@ def poisson(mean: float, source: Stream, role: int, step: int, arm: int) -> floa
     >>> poisson(0.0, stream(1), REWARD, step=1, arm=0), poisson(100.0, stream(1), REWARD, step=1, arm=0) > 50.0
     (0.0, True)
     """
+    if not 0.0 <= mean <= LARGEST_MEAN:
+        return math.nan
     total = 0.0
     rest = mean
     attempt = 0

@@ -232,6 +232,8 @@ def probabilities_of_largest(
         if t <= last or rest < NEGLIGIBLE:
             break
         low = max(lower_end(family, laws, densities, t, width), last)
+        if not low < t:  # a density is narrower than the doubles near t are apart
+            break
         integrate_panel(family, laws, densities, (t, low), rule, work)
         add_panel(work, rule.weights, t - low, probabilities)
         t, rest = low, 1.0

@@ -4,6 +4,7 @@ import math
 
 from dynabandit.core.compilation import kernel
 
+LARGEST_EXPONENT = 300.0  # of numbers that are multiplied, among them two such exponentials
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # The coefficients 1 / n! of the series of cosine (even n) and sine
 C2, C4, C6, C8, C10, C12, C14, C16 = (1.0 / math.factorial(n) for n in range(2, 17, 2))

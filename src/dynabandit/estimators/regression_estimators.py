@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import compiled
 from dynabandit.estimators import linear_model, links, regression_kernels
 from dynabandit.estimators.regression_kernels import Kind, Regression, RegressionParams, make_regression
-from dynabandit.validation import BOUNDED, COUNTS, NORMAL, RewardDomain, integer, number
+from dynabandit.validation import BOUNDED, COUNTS, LARGEST_FACTOR, LEAST_FACTOR, NORMAL, RewardDomain, integer, number
 
 ADAPTIVE = "adaptive"
 LARGEST_DIMENSION = 256
@@ -59,7 +59,7 @@ class RegressionEstimator:
             raise ValueError(f"forgetting must be a number in (0, 1] or {ADAPTIVE!r}, got {forgetting!r}")
         memory = number("memory", memory, regression_kernels.SHORTEST_MEMORY, regression_kernels.LONGEST_MEMORY)
         first = 1.0 - 1.0 / memory if adaptive else number("forgetting", forgetting, 0.0, 1.0, open_low=True)
-        prior = number("prior", prior, 0.0, 1e12, open_low=True)
+        prior = number("prior", prior, LEAST_FACTOR, LARGEST_FACTOR)
         self.params = RegressionParams(prior, first, number("step_size", step_size, 0.0, 1.0))
         kind = Kind(squared=first < 1.0, adaptive=adaptive)
         self._kernels = kernels_of(type(self).link, kind, dimension > FEW_FEATURES)

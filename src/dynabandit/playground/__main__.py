@@ -9,26 +9,22 @@ import json
 import os
 import sys
 import threading
-from importlib import import_module
 
 import numba
 
+from dynabandit.core.process_limits import limit_process
 from dynabandit.playground.link import read
 from dynabandit.playground.message_stream import messages
 from dynabandit.plugins import PluginError
 from dynabandit.policies import use_plugin
 from dynabandit.simulation.backends import cores
 
-NICENESS = 10  # of 19: decisions of the service come first
 MOST_BYTES = 4 << 30  # ten times what a trial within the limits of a link takes
-STACK_BYTES = 1 << 26  # for each core: threads and their buffers
 
 
 def main() -> None:
     """Run the trial of the first line of input."""
-    with contextlib.suppress(AttributeError, OSError):  # not on every system
-        os.nice(NICENESS)
-    _limit_memory()
+    limit_process(MOST_BYTES)
     _load_numba()
     for plugin in sys.argv[1:]:
         with contextlib.suppress(PluginError):  # then a run of this policy fails, and others do not
@@ -43,14 +39,6 @@ def main() -> None:
             sys.stdout.flush()
     except BrokenPipeError:
         os._exit(1)
-
-
-def _limit_memory() -> None:
-    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):  # not on every system
-        resource = import_module("resource")
-        most, hard = MOST_BYTES + STACK_BYTES * (os.cpu_count() or 1), resource.getrlimit(resource.RLIMIT_DATA)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
 def _load_numba() -> None:

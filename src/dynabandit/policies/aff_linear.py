@@ -23,7 +23,7 @@ class AffLinUCB(AdaptivePolicy):
     memory
         The memory at first, in steps, in [10, 10000]; its limits are the same.
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     model
         ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
         ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.
@@ -77,7 +77,7 @@ class AffLinTS(AdaptivePolicy):
     memory
         The memory at first, in steps, in [10, 10000]; its limits are the same.
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     model
         ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
         ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.

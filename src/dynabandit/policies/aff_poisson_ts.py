@@ -46,8 +46,8 @@ class AffPoissonTS(UnitFreePolicy):
     floor
         The minimum forgetting factor, in [0, 1].
     prior
-        The gamma prior of each arm, a pair of positive numbers: it counts as b counts whose sum is a. The default
-        assumes little, a tenth of a count.
+        The gamma prior of each arm, a pair of numbers in [1e-12, 1e12]: it counts as b counts whose sum is a. The
+        default assumes little, a tenth of a count.
     burn_in
         The number of plays of each arm before the policy decides.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta
+from dynabandit.core.special_functions import LARGEST_EXPONENT
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
 from dynabandit.estimators.adaptive_forgetting import UnitFreeParams
 from dynabandit.estimators.base import Belief
@@ -52,7 +53,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
     error = math.sqrt(variance / aff_unit_free.idle_size(amounts, state, arm, step))
     # The mean of a log-normal amount
-    return conversion * math.exp(aff_unit_free.mean(amounts, shared, arm) + noise * error + 0.5 * variance)
+    exponent = aff_unit_free.mean(amounts, shared, arm) + noise * error + 0.5 * variance
+    return conversion * math.exp(min(exponent, LARGEST_EXPONENT))
 
 
 @kernel
@@ -92,7 +94,7 @@ class AffRevenueTS(UnitFreePolicy):
     --------
     >>> import dynabandit as db
     >>> db.policy("aff-revenue-ts", prior_weight=2).rewards.description
-    'a number in [0, 1e+100]'
+    '0 or a number in [1e-100, 1e+100]'
 
     Notes
     -----
@@ -145,6 +147,6 @@ class AffRevenueTS(UnitFreePolicy):
         center = float(aff_unit_free.mean(amounts, shared, 0))
         variance = float(aff_unit_free.variance(amounts, shared, 0))
         error = variance / max(float(column[SIZE]), 1.0)
-        mean = a / (a + b) * reference * math.exp(center + 0.5 * (variance + error))
-        second = a / (a + b) * reference**2 * math.exp(2.0 * center + 2.0 * variance)
-        return Belief(mean, max(second - mean**2, 0.0), forgetting, a + b)
+        mean = a / (a + b) * reference * math.exp(min(center + 0.5 * (variance + error), LARGEST_EXPONENT))
+        second = a / (a + b) * reference**2 * math.exp(min(2.0 * center + 2.0 * variance, LARGEST_EXPONENT))
+        return Belief(mean, max(second - mean * mean, 0.0), forgetting, a + b)

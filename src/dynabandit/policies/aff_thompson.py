@@ -50,7 +50,7 @@ class AffTS(AdaptivePolicy):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     prior
-        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12]; it is not discounted.
     burn_in
         The number of plays of each arm before the policy decides.
 
@@ -104,7 +104,7 @@ class AffOTS(AffTS):
         Parameters of the adaptive estimator with the sums m, w and k, see
         `dynabandit.estimators.AdaptiveForgetting`.
     prior
-        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12]; it is not discounted.
     burn_in
         The number of plays of each arm before the policy decides.
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from dynabandit.estimators.base import Belief
-from dynabandit.validation import number
+from dynabandit.validation import LARGEST_FACTOR, LEAST_FACTOR, ParameterError, number
 
 
 class Prior(NamedTuple):
@@ -17,7 +17,10 @@ def checked_prior(prior: tuple[float, float]) -> tuple[float, float]:
     """Return `prior` as a pair of positive floats, or raise an error."""
     if not isinstance(prior, (tuple, list)) or len(prior) != 2:
         raise TypeError(f"prior must be a pair of positive numbers such as (2, 2), got {prior!r}")
-    a, b = (number("each number in prior", value, 0.0, float("inf"), open_low=True) for value in prior)
+    try:
+        a, b = (number("each number in prior", value, LEAST_FACTOR, LARGEST_FACTOR) for value in prior)
+    except ValueError as error:
+        raise ParameterError(str(error)) from None
     return a, b
 
 

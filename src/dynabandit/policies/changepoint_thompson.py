@@ -179,7 +179,7 @@ class ChangepointTS(HorizonTuned):
     horizon
         Used if `rate` is None: the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
-        The Beta prior of a mean after a change, a pair of positive numbers.
+        The Beta prior of a mean after a change, a pair of numbers in [1e-12, 1e12].
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.

@@ -78,7 +78,7 @@ class DiscountedTS(DiscountTuned):
     horizon
         T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
-        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12]; it is not discounted.
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.
@@ -140,7 +140,7 @@ class DiscountedOTS(DiscountedTS):
     horizon
         T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
-        The Beta prior of each arm, a pair of positive numbers; it is not discounted.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12]; it is not discounted.
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.

@@ -128,7 +128,7 @@ def first_expired(tree: np.ndarray, number: int, first_leaf: int) -> int:
     family = 0
     while True:
         node = 0
-        while node < FAMILY and tree[HEAD_ROWS + family, EXPIRY * FAMILY + node] > number:
+        while node < FAMILY and not tree[HEAD_ROWS + family, EXPIRY * FAMILY + node] <= number:  # NaN never expires
             node += 1
         if node == FAMILY:
             return -1
@@ -234,7 +234,7 @@ def make_bring_up_to_date(functions: PolicyFunctions) -> Callable[..., None]:
         while True:
             arm = 0 if fillings > 0 else first_expired(tree, step.number, first_leaf)
             if arm < 0:  # the tree is a function of the state and the saved numbers: so are boundaries placed now
-                if head[EXCESS] <= EXCESS_PER_ARM * (arms - sum_of(tree, NEW) + FAMILY * FAMILY):
+                if not head[EXCESS] > EXCESS_PER_ARM * (arms - sum_of(tree, NEW) + FAMILY * FAMILY):
                     break
                 place_by_sums(tree, state, step, params)
                 fillings, arm = 1, 0

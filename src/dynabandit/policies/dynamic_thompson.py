@@ -122,7 +122,7 @@ class DTS(Policy):
     memory
         The paper's C, positive: the number of rewards that a posterior holds before it forgets.
     prior
-        The Beta prior of each arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.
@@ -181,7 +181,7 @@ class OptimisticDTS(DTS):
     memory
         The paper's C, positive: the number of rewards that a posterior holds before it forgets.
     prior
-        The Beta prior of each arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.
@@ -243,7 +243,7 @@ class AffDTS1(AffDTS):
     memory
         The initial C, used during the burn-in plays of an arm.
     prior
-        The Beta prior of each arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
     burn_in
         The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper.
 
@@ -290,7 +290,7 @@ class AffDTS2(AffDTS):
     memory
         The initial C, used during the burn-in plays of an arm.
     prior
-        The Beta prior of each arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
     burn_in
         The number of plays of each arm before the policy decides.
 

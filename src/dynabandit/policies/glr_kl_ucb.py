@@ -13,7 +13,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.stats.change_detection import has_change
-from dynabandit.validation import check_field, integer, number, set_fields, unknown
+from dynabandit.validation import LEAST_FACTOR, check_field, integer, number, set_fields, unknown
 
 SLOTS = (*kl_index.SLOTS, "started", "stride")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
@@ -111,7 +111,7 @@ def diminishing_common(state: PolicyState, number: int, params: Params) -> float
 @kernel
 def next_session(session: float, age: float, params: Params) -> float:
     """Return the first session that has not ended at this age: sqrt(u) grows by K / (2 alpha)."""
-    arms, alpha = params.arms, params.share
+    arms, alpha = params.arms, max(params.share, LEAST_FACTOR)  # with less, no session ends
     while age >= session + arms:
         later = session + arms * math.sqrt(session) / alpha + arms * arms / (4.0 * alpha * alpha)
         session = max(float(math.ceil(min(later, forced_exploration.LARGEST_PERIOD))), session + arms)

@@ -11,7 +11,7 @@ from dynabandit.core.streams import SCORE, SECOND, normal_pair, uniform, words
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import checked_prior
-from dynabandit.validation import check_field, number, set_fields
+from dynabandit.validation import LARGEST_FACTOR, check_field, number, set_fields
 
 SLOTS = ("decided_at",)  # the step of the arm's latest decision with a reward; then mean and variance for each drift
 DECIDED_AT = 0
@@ -141,7 +141,7 @@ class KalmanTS(Policy):
         The factor in (0, 1] by which a mean keeps its distance from the prior mean at each step; 1 is a random walk,
         smaller numbers are AR(1) processes.
     prior
-        A pair of positive numbers: the prior of a mean has the mean and the variance of this Beta distribution.
+        A pair of numbers in [1e-12, 1e12]: the prior of a mean has the mean and the variance of this Beta distribution.
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.
@@ -196,9 +196,11 @@ class KalmanTS(Policy):
             if self.drift != LEARNT:
                 raise ValueError(f"drift must be a number of at least 0 or 'learnt', got {self.drift!r}")
         else:
-            check_field(self, "drift", number, 0.0, math.inf)
+            check_field(self, "drift", number, 0.0, LARGEST_FACTOR)
         check_field(self, "persistence", number, 0.0, 1.0, open_low=True)
         set_fields(self, prior=checked_prior(self.prior))
+        if not self.params(1).variance > 0.0:
+            raise ValueError(f"prior must have a mean that a float can tell from 1, got {self.prior}")
 
     def _drifts(self) -> tuple[float, ...]:
         return DRIFTS if isinstance(self.drift, str) else (self.drift,)

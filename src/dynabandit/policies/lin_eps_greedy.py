@@ -45,7 +45,7 @@ class LinEpsGreedy(DiscountedPolicy):
     epsilon
         The probability of a random arm, in [0, 1].
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     discount
         The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
     model

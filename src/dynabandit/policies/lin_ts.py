@@ -21,7 +21,7 @@ class LinTS(DiscountedPolicyWithWidth):
     width
         The standard deviation of the noise of a reward, at least 0; it is the scale of all draws.
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     discount
         The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
     model

@@ -21,7 +21,7 @@ class LinUCB(DiscountedPolicyWithWidth):
     width
         The width of the confidence bound, at least 0, in units of the reward.
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     discount
         The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
     model

@@ -1,5 +1,6 @@
 """LM-DSEE: epochs of exploration and exploitation in a fixed order; each epoch forgets the earlier ones."""
 
+import bisect
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,11 +9,12 @@ from dynabandit.core.compilation import kernel
 from dynabandit.policies import forced_exploration, sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import check_field, number
+from dynabandit.validation import LARGEST_FACTOR, check_field, number
 
 TOTAL, PLAYS = (sample_mean_policy.SLOTS.index(name) for name in ("total", "plays"))
 EPOCH, BEGIN = range(2)  # shared: the number of the epoch whose rewards are in memory, and the step before its first
 LONGEST = 10**7  # of a first epoch
+LEAST = 1e-6  # of min_gap, a and b: with smaller ones the first epoch would be too long
 
 
 class Params(NamedTuple):
@@ -85,7 +87,11 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 def first_epoch(arms: int, gamma: float, a: float, b: float) -> int:
     """Return l, the length of the first epoch: the first one from K gamma / a on that has room for its exploration."""
     length = max(math.ceil(arms * gamma / a), math.floor(1.0 / b) + 1)  # so that the logarithm is positive
-    while length <= LONGEST and arms * math.ceil(gamma * math.log(length * b)) > a * length:
+    beyond = LONGEST + 1
+    if length <= LONGEST:  # from here on a l - K gamma log(l b) grows, and where it is negative there is no room
+        tried = range(length, beyond)
+        length += bisect.bisect_left(tried, 0.0, key=lambda length: a * length - arms * gamma * math.log(length * b))
+    while length < beyond and arms * math.ceil(gamma * math.log(length * b)) > a * length:
         length += 1
     if length > LONGEST:
         raise ValueError(f"min_gap or a must be larger: with {arms} arms the first epoch has more than {LONGEST} steps")
@@ -105,13 +111,14 @@ class LMDSEE(SampleMeanPolicy):
     Parameters
     ----------
     min_gap
-        The smallest difference between the best mean and another one, in (0, 1]; the paper's gamma is 2 / min_gap^2.
+        The smallest difference between the best mean and another one, in [1e-6, 1]; the paper's gamma is 2 /
+        min_gap^2.
     nu
         The exponent of the number of changes, about t^nu in t steps, in [0, 1); by default their number is bounded.
     a
-        The paper's a, positive: the factor of the length of an epoch.
+        The paper's a, in [1e-6, 1e12]: the factor of the length of an epoch.
     b
-        The paper's b, in (0, 1]: a factor in the logarithm of the exploration.
+        The paper's b, in [1e-6, 1]: a factor in the logarithm of the exploration.
     burn_in
         The number of plays of each arm before the policy decides; exploration needs none.
 
@@ -152,10 +159,10 @@ class LMDSEE(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "min_gap", number, 0.0, 1.0, open_low=True)
+        check_field(self, "min_gap", number, LEAST, 1.0)
         check_field(self, "nu", number, 0.0, 1.0, open_high=True)
-        check_field(self, "a", number, 0.0, math.inf, open_low=True)
-        check_field(self, "b", number, 0.0, 1.0, open_low=True)
+        check_field(self, "a", number, LEAST, LARGEST_FACTOR)
+        check_field(self, "b", number, LEAST, 1.0)
 
     def params(self, arms: int) -> Params:
         gamma, rho = 2.0 / self.min_gap**2, (1.0 - self.nu) / (1.0 + self.nu)

@@ -23,7 +23,7 @@ class LogLinearTS(DiscountedPolicyWithWidth):
     width
         The standard deviation of a draw in units of that of the posterior, at least 0.
     prior
-        The precision of the prior of every coefficient, positive.
+        The precision of the prior of every coefficient, in [1e-12, 1e12].
     discount
         The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
     model
@@ -76,7 +76,7 @@ class AffLogLinearTS(AdaptivePolicy):
     memory
         The memory at first, in steps, in [10, 10000]; its limits are the same.
     prior
-        The precision of the prior of every coefficient, positive.
+        The precision of the prior of every coefficient, in [1e-12, 1e12].
     model
         ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
         ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.

@@ -11,8 +11,9 @@ from dynabandit.core.context import Context
 from dynabandit.estimators import linear_model
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, row_of
+from dynabandit.policies.mix_weights import LEAST
 from dynabandit.policies.score_laws import common_normal_scores
-from dynabandit.validation import NORMAL, check_field, number
+from dynabandit.validation import LARGEST_FACTOR, LEAST_FACTOR, NORMAL, check_field, number
 
 # The length of a memory is the number of rewards that it holds: 10, 32, 102, 326, 1043, 3333, and all
 RATES = (*(0.1 * 0.003 ** (i / 5.0) for i in range(6)), 0.0)  # the share that a memory forgets with a reward
@@ -23,6 +24,7 @@ SHARED_RATE = 0.001  # the share that the sums over all rewards forget with a re
 WEIGHT, LOG_DENSITY = 0, MEMORIES
 TOTAL, SQUARES, ERRORS, COUNT = range(2 * MEMORIES, 2 * MEMORIES + 4)
 SHARED_SIZE = 2 * MEMORIES + 4
+LEAST_NOISE, LEAST_LOG_DENSITY = 1e-300, -1e300  # so that no quotient is 0 / 0, and no difference inf - inf
 SMALLEST_SQUARE = 1e-200  # of a feature vector; a smaller one counts as zero
 
 
@@ -64,7 +66,7 @@ def noise(shared: np.ndarray) -> float:
     """Return the variance of a reward: the mean squared error, at first the mean square of the rewards."""
     size = 1.0 + shared[COUNT]
     first_guess = shared[SQUARES] / shared[COUNT] if shared[SQUARES] > 0.0 else 0.25
-    return (shared[ERRORS] + first_guess / size) / size
+    return max((shared[ERRORS] + first_guess / size) / size, LEAST_NOISE)
 
 
 @kernel
@@ -89,7 +91,8 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
         average += shared[WEIGHT + i] * mean
         average_variance += shared[WEIGHT + i] * variance
         error, spread = reward.value - mean, 1.0 + variance
-        shared[LOG_DENSITY + i] = -0.5 * (error * error / (given.noise * spread) + math.log(spread))
+        log_density = -0.5 * (error * error / (given.noise * spread) + math.log(spread))
+        shared[LOG_DENSITY + i] = max(log_density, LEAST_LOG_DENSITY)
         largest = max(largest, shared[LOG_DENSITY + i])
     total = 0.0
     for i in range(MEMORIES):
@@ -135,7 +138,7 @@ class MixLinUCB(Policy):
     Parameters
     ----------
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     share
         The share of the weights that is spread evenly after each reward, in [0, 1].
     sharpness
@@ -223,9 +226,9 @@ class MixLinUCB(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "prior", number, 0.0, 1e12, open_low=True)
+        check_field(self, "prior", number, LEAST_FACTOR, LARGEST_FACTOR)
         check_field(self, "share", number, 0.0, 1.0)
-        check_field(self, "sharpness", number, 0.0, 1e6, open_low=True)
+        check_field(self, "sharpness", number, LEAST, 1e6)
         check_field(self, "idle", number, 0.0, 1e6)
 
     def params(self, arms: int) -> Params:

@@ -57,8 +57,8 @@ class MixPoissonTS(MixPolicy):
     Parameters
     ----------
     strength
-        The number of counts that the prior of each arm counts as, positive. Its mean is that of the latest counts of
-        all arms.
+        The number of counts that the prior of each arm counts as, in [1e-9, 1e6]. Its mean is that of the latest counts
+        of all arms.
     share
         The share of its weights that an arm takes over from all arms after each of its counts, in [0, 1].
     shared_share

@@ -7,6 +7,7 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta
+from dynabandit.core.special_functions import LARGEST_EXPONENT
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import mix_normal_ts, mix_thompson, mix_weights
@@ -51,7 +52,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     variance = mix_normal_ts.noise(state, arm)
     noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
     # The mean of a log-normal amount
-    return math.exp(center + 0.5 * variance) * max(drawn * math.exp(noise * math.sqrt(variance / size)), conversion)
+    amount = math.exp(min(center + 0.5 * variance, LARGEST_EXPONENT))
+    return amount * max(drawn * math.exp(min(noise * math.sqrt(variance / size), LARGEST_EXPONENT)), conversion)
 
 
 @kernel
@@ -83,8 +85,8 @@ class MixRevenueTS(MixPolicy):
     Parameters
     ----------
     strength
-        The number of rewards, and of amounts, that the priors of each arm count as, positive. Their means are those of
-        the latest rewards and amounts of all arms.
+        The number of rewards, and of amounts, that the priors of each arm count as, in [1e-9, 1e6]. Their means are
+        those of the latest rewards and amounts of all arms.
     share
         The share of its weights that an arm takes over from all arms after each of its rewards, in [0, 1].
     shared_share
@@ -102,7 +104,7 @@ class MixRevenueTS(MixPolicy):
     --------
     >>> import dynabandit as db
     >>> db.policy("mix-revenue-ts", strength=2).rewards.description
-    'a number in [0, 1e+100]'
+    '0 or a number in [1e-100, 1e+100]'
 
     Notes
     -----
@@ -144,6 +146,6 @@ class MixRevenueTS(MixPolicy):
         has_amounts = column[COUNT + MEMORIES - 1] > 0.0
         center = float(column[MEAN] if has_amounts else mix_normal_ts.mean_of_all(state, 1, self.params(1)))
         variance = float(mix_normal_ts.noise(state, 0))
-        mean = conversion.mean * first * math.exp(center + 0.5 * variance)
-        second = conversion.mean * first**2 * math.exp(2.0 * center + 2.0 * variance)
-        return conversion._replace(mean=mean, variance=max(second - mean**2, 0.0))
+        mean = conversion.mean * first * math.exp(min(center + 0.5 * variance, LARGEST_EXPONENT))
+        second = conversion.mean * first**2 * math.exp(min(2.0 * center + 2.0 * variance, LARGEST_EXPONENT))
+        return conversion._replace(mean=mean, variance=max(second - mean * mean, 0.0))

@@ -35,8 +35,8 @@ class MixTS(MixPolicy):
     Parameters
     ----------
     strength
-        The number of rewards that the prior of each arm counts as, positive. Its mean is that of the latest rewards of
-        all arms.
+        The number of rewards that the prior of each arm counts as, in [1e-9, 1e6]. Its mean is that of the latest
+        rewards of all arms.
     share
         The share of its weights that an arm takes over from all arms after each of its rewards, in [0, 1].
     shared_share

@@ -21,6 +21,8 @@ from dynabandit.validation import check_field, number
 CAPACITIES = tuple(4.0 * (1500.0 / 4.0) ** (i / 6.0) for i in range(7))
 RATES = (*(1.0 / capacity for capacity in CAPACITIES), 0.0)  # the share that a full memory forgets with a reward
 MEMORIES = len(RATES)
+LEAST = 1e-9  # of strength and sharpness: 1 - mean stays above rounding errors, however many equal rewards there were
+CANCELLED = 1e-9  # a difference that is below this share of its terms is computed in another way
 MEAN_OF_ALL_RATE = 0.001  # the share that the mean of all rewards forgets with a reward
 
 PARTS = tuple(f"{part}_{i}" for part in ("total", "count", "weight") for i in range(MEMORIES))
@@ -127,7 +129,17 @@ def make_learn(
             square += weight * ((mean - reference) * (mean - reference) + variance(mean, level) / size)
             rate += weight * RATES[i]
         memory[MEAN, arm] = reference + distance
-        memory[SIZE, arm] = variance(memory[MEAN, arm], level) / (square - distance * distance)
+        spread = square - distance * distance
+        if spread < CANCELLED * square:
+            spread = 0.0
+            for i in range(MEMORIES):
+                size = memory[COUNT + i, arm] + params.strength
+                mean = (memory[TOTAL + i, arm] + params.strength * prior_mean) / size
+                difference = mean - memory[MEAN, arm]
+                spread += memory[WEIGHT + i, arm] * (difference * difference + variance(mean, level) / size)
+        # Without any spread, which has underflowed, all rewards count
+        longest = memory[COUNT + last, arm] + params.strength
+        memory[SIZE, arm] = variance(memory[MEAN, arm], level) / spread if spread > 0.0 else longest
         memory[RATE, arm] = rate
 
     return learn
@@ -157,10 +169,10 @@ class MixPolicy(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "strength", number, 0.0, 1e6, open_low=True)
+        check_field(self, "strength", number, LEAST, 1e6)
         check_field(self, "share", number, 0.0, 1.0)
         check_field(self, "shared_share", number, 0.0, 1.0)
-        check_field(self, "sharpness", number, 0.0, 1e6, open_low=True)
+        check_field(self, "sharpness", number, LEAST, 1e6)
         check_field(self, "surplus", number, 0.0, 1e6)
         check_field(self, "idle", number, 0.0, 1e6)
 

@@ -49,7 +49,7 @@ class PredictiveSampling(KalmanTS):
         The factor in (0, 1] by which a mean keeps its distance from the prior mean at each step; 1 is a random walk,
         smaller numbers are AR(1) processes.
     prior
-        A pair of positive numbers: the prior of a mean has the mean and the variance of this Beta distribution.
+        A pair of numbers in [1e-12, 1e12]: the prior of a mean has the mean and the variance of this Beta distribution.
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.

@@ -29,9 +29,8 @@ from dynabandit.estimators.regression_kernels import (
 )
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, ScoreLaw, Step, row_of
 from dynabandit.policies.score_laws import STUDENT
-from dynabandit.validation import NORMAL, check_field, listed, number
+from dynabandit.validation import LARGEST_FACTOR, LEAST_FACTOR, NORMAL, check_field, listed, number
 
-LARGEST = 1e12
 SMALLEST_PIVOT = 1e-14  # of a Cholesky factor, relative to the variance; a smaller one is a rounding error
 MODELS = ("auto", "separate", "shared", "hybrid")
 
@@ -230,7 +229,7 @@ class RegressionPolicy(Policy):
         super().__post_init__()
         if self.model not in self.models:
             raise ValueError(f"model must be one of {listed(self.models)}, got {self.model!r}")
-        check_field(self, "prior", number, 0.0, LARGEST, open_low=True)
+        check_field(self, "prior", number, LEAST_FACTOR, LARGEST_FACTOR)
 
     def _estimator(self) -> RegressionParams:
         """Return the parameters of the regression."""
@@ -280,7 +279,7 @@ class DiscountedPolicyWithWidth(DiscountedPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "width", number, 0.0, LARGEST)
+        check_field(self, "width", number, 0.0, LARGEST_FACTOR)
 
     def params(self, arms: int) -> Any:
         return Params(self.prior, 0.0, self.width)
@@ -296,7 +295,7 @@ class AdaptivePolicy(RegressionPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "width", number, 0.0, LARGEST)
+        check_field(self, "width", number, 0.0, LARGEST_FACTOR)
         check_field(self, "step_size", number, 0.0, 1.0)
         check_field(self, "memory", number, regression_kernels.SHORTEST_MEMORY, regression_kernels.LONGEST_MEMORY)
 

@@ -13,8 +13,8 @@ from dynabandit.estimators.linear_model import CLOCK, square
 from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
-from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_learn, make_prediction
-from dynabandit.validation import check_field, integer, number
+from dynabandit.policies.regression_policy import RegressionPolicy, make_learn, make_prediction
+from dynabandit.validation import LARGEST_FACTOR, check_field, integer, number
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION, LEARN = make_prediction(REGRESSION), make_learn(REGRESSION)
@@ -63,7 +63,7 @@ class RestartLinUCB(RegressionPolicy):
     period
         The number of steps between two restarts, at least 1.
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     model
         ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
         ``"auto"``: shared if arms have features of their own, else separate.
@@ -103,7 +103,7 @@ class RestartLinUCB(RegressionPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "width", number, 0.0, LARGEST)
+        check_field(self, "width", number, 0.0, LARGEST_FACTOR)
         check_field(self, "period", integer, 1, LARGEST_STEP)
 
     def params(self, arms: int) -> Any:

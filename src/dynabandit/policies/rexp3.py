@@ -5,18 +5,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import LARGEST_LIVE_STEP
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.exp3_s import probability
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.score_laws import weighted_scores
 from dynabandit.policies.tuning_rules import HorizonTuned
-from dynabandit.validation import check_field, integer, number
+from dynabandit.validation import LARGEST_FACTOR, check_field, integer, number
 
 SLOTS = (*sample_mean_policy.SLOTS, "log_weight")
 LOG_WEIGHT = SLOTS.index("log_weight")
 # shared: the rewards of the current batch, and the logarithm of the sum of the weights, so that a step changes one arm
 SEEN, LOG_SUM = range(2)
+LEAST_VARIATION = 1e-9  # with less, a batch would have more steps than a bandit
 
 
 class Params(NamedTuple):
@@ -81,8 +83,8 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
         The number of rewards of all arms between two restarts; by default (K log K)^(1/3) (T / V)^(2/3) for T steps and
         a budget V, as in the paper.
     variation
-        V, positive: the sum over steps of the largest change of a mean. The default is `changes`, or 1, such as one
-        change from 0 to 1 or ten changes by 0.1.
+        V, in [1e-9, 1e12]: the sum over steps of the largest change of a mean. The default is `changes`, or 1, such
+        as one change from 0 to 1 or ten changes by 0.1.
     changes
         Used as V if `variation` is not given: this many changes, each by at most 1.
     horizon
@@ -124,8 +126,8 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_field(self, "exploration", number, 0.0, 1.0, open_low=True, optional=True)
-        check_field(self, "batch", integer, 1, optional=True)
-        check_field(self, "variation", number, 0.0, math.inf, open_low=True, optional=True)
+        check_field(self, "batch", integer, 1, LARGEST_LIVE_STEP, optional=True)
+        check_field(self, "variation", number, LEAST_VARIATION, LARGEST_FACTOR, optional=True)
 
     def _follows_from_changes(self) -> bool:
         return False  # V cannot be counted as the changes of the best arm: means may drift without one, or together

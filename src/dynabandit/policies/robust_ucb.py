@@ -13,7 +13,7 @@ from dynabandit.estimators.catoni_mean import catoni_mean, check_confidence, rob
 from dynabandit.policies import pooled_moments
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import pending_plays
-from dynabandit.validation import NORMAL, check_field, integer, number, set_fields
+from dynabandit.validation import LARGEST_FACTOR, NORMAL, check_field, integer, number, set_fields
 
 SLOTS = ("count", "mean", "own_variance")  # then the latest rewards, a ring buffer
 COUNT, MEAN, OWN_VARIANCE = range(3)
@@ -115,7 +115,7 @@ class RobustUCB(Policy):
         super().__post_init__()
         check_field(self, "window", integer, 1, 10**6)
         set_fields(self, confidence=check_confidence(self.confidence))
-        check_field(self, "exploration", number, 0.0, math.inf)
+        check_field(self, "exploration", number, 0.0, LARGEST_FACTOR)
 
     def params(self, arms: int) -> Params:
         return Params(self.window, -math.log(self.confidence), self.exploration)

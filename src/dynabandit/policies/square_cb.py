@@ -8,9 +8,9 @@ from dynabandit.estimators import links
 from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.regression_policy import LARGEST, DiscountedPolicy, make_learn, make_prediction
+from dynabandit.policies.regression_policy import DiscountedPolicy, make_learn, make_prediction
 from dynabandit.policies.score_laws import weighted_scores
-from dynabandit.validation import check_field, number
+from dynabandit.validation import LARGEST_FACTOR, check_field, number
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION = make_prediction(REGRESSION)
@@ -69,7 +69,7 @@ class SquareCB(DiscountedPolicy):
     exponent
         How fast the learning rate grows with the step, in [0, 1].
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     discount
         The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
     model
@@ -119,7 +119,7 @@ class SquareCB(DiscountedPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "scale", number, 0.0, LARGEST)
+        check_field(self, "scale", number, 0.0, LARGEST_FACTOR)
         check_field(self, "exponent", number, 0.0, 1.0)
 
     def params(self, arms: int) -> Any:

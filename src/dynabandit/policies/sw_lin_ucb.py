@@ -13,8 +13,8 @@ from dynabandit.estimators.linear_model import dot, space_at, theta_at
 from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
-from dynabandit.policies.regression_policy import LARGEST, RegressionPolicy, make_prediction
-from dynabandit.validation import check_field, integer, number
+from dynabandit.policies.regression_policy import RegressionPolicy, make_prediction
+from dynabandit.validation import LARGEST_FACTOR, check_field, integer, number
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION = make_prediction(REGRESSION)
@@ -129,7 +129,7 @@ class SWLinUCB(RegressionPolicy):
     window
         The number of steps whose rewards count, at least 1 and at most 100,000; a model keeps them all.
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     model
         ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
         ``"auto"``: shared if arms have features of their own, else separate.
@@ -173,7 +173,7 @@ class SWLinUCB(RegressionPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "width", number, 0.0, LARGEST)
+        check_field(self, "width", number, 0.0, LARGEST_FACTOR)
         check_field(self, "window", integer, 1, LARGEST_WINDOW)
 
     def params(self, arms: int) -> Any:

@@ -46,7 +46,7 @@ class SWTS(WindowTuned, thompson.TS):
     horizon
         T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
-        The Beta prior of each arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.

@@ -21,7 +21,7 @@ class Params(NamedTuple):
 @kernel
 def window_of(rewards: float, params: Params) -> float:
     """Return tau(t, alpha) after t rewards; it grows by at most one per reward."""
-    return min(math.ceil(params.scale * rewards**params.alpha), rewards, params.capacity)
+    return float(math.ceil(min(params.scale * rewards**params.alpha, rewards, params.capacity)))
 
 
 @kernel

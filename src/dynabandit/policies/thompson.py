@@ -32,7 +32,7 @@ class TS(Policy):
     Parameters
     ----------
     prior
-        The Beta prior of each arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.
@@ -88,7 +88,7 @@ class OTS(TS):
     Parameters
     ----------
     prior
-        The Beta prior of each arm, a pair of positive numbers.
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
     burn_in
         The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
         first step.

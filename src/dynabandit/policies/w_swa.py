@@ -12,7 +12,7 @@ from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.sample_mean_policy import SampleMeanPolicy
-from dynabandit.validation import check_field, integer, number
+from dynabandit.validation import LARGEST_FACTOR, check_field, integer, number
 
 SLOTS = (*sample_mean_policy.SLOTS, "rewards")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")  # of the window
@@ -32,10 +32,10 @@ class Params(NamedTuple):
 
 @kernel
 def window_of(steps: float, params: Params) -> float:
-    """Return M for a run of so many steps, at most the capacity."""
+    """Return M for a run of so many steps, at least 1 and at most the capacity."""
     cube = 16.0 * params.sigma * params.sigma * steps * steps * math.log(math.sqrt(2.0) * steps)
     scale = (cube / (params.arms * params.arms)) ** (1.0 / 3.0)
-    return min(math.ceil(params.alpha * scale), float(params.capacity))
+    return max(float(math.ceil(min(params.alpha * scale, float(params.capacity)))), 1.0)
 
 
 @kernel
@@ -88,9 +88,9 @@ class WSWA(SampleMeanPolicy):
     Parameters
     ----------
     alpha
-        A factor for M, positive; 0.2 in the experiments of the paper.
+        A factor for M, in (0, 1e12]; 0.2 in the experiments of the paper.
     sigma
-        The sub-Gaussian parameter of the rewards, positive: 1/2 is valid for all rewards in [0, 1].
+        The sub-Gaussian parameter of the rewards, in (0, 1e12]: 1/2 is valid for all rewards in [0, 1].
     capacity
         The largest M, which bounds the memory.
     burn_in
@@ -130,8 +130,8 @@ class WSWA(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "alpha", number, 0.0, math.inf, open_low=True)
-        check_field(self, "sigma", number, 0.0, math.inf, open_low=True)
+        check_field(self, "alpha", number, 0.0, LARGEST_FACTOR, open_low=True)
+        check_field(self, "sigma", number, 0.0, LARGEST_FACTOR, open_low=True)
         check_field(self, "capacity", integer, 1, LARGEST_STEP)
 
     def params(self, arms: int) -> Params:

@@ -9,8 +9,8 @@ from dynabandit.estimators import links
 from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies import regression_policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.regression_policy import LARGEST, DiscountedPolicy, make_learn, make_prediction
-from dynabandit.validation import check_field, number
+from dynabandit.policies.regression_policy import DiscountedPolicy, make_learn, make_prediction
+from dynabandit.validation import LARGEST_FACTOR, check_field, number
 
 REGRESSION = make_regression(links.identity, Kind())
 PREDICTION = make_prediction(REGRESSION)
@@ -52,7 +52,7 @@ class WeightUCB(DiscountedPolicy):
     discount
         The factor by which the data fade per step, in (0, 1].
     prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty.
+        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
     noise
         The standard deviation of a reward around its mean (or its sub-Gaussian parameter), at least 0.
     bound
@@ -102,8 +102,8 @@ class WeightUCB(DiscountedPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "noise", number, 0.0, LARGEST)
-        check_field(self, "bound", number, 0.0, LARGEST)
+        check_field(self, "noise", number, 0.0, LARGEST_FACTOR)
+        check_field(self, "bound", number, 0.0, LARGEST_FACTOR)
         check_field(self, "confidence", number, 0.0, 1.0, open_low=True)
 
     def params(self, arms: int) -> Any:

@@ -263,7 +263,8 @@ class BanditState(Struct):
     """The state of a bandit after event `sequence`.
 
     `held` is the number of decisions that the policy has not learned yet because their rewards may still come, and
-    `settling_age` the age in seconds at which it learns them; null if it learns rewards when they come.
+    `settling_age` the age in seconds at which it learns them; null if it learns rewards when they come. `problem` says
+    what of the state cannot be shown, such as an estimate that is not a finite number, which is then null.
     """
 
     name: str
@@ -286,6 +287,7 @@ class BanditState(Struct):
     guardrails: list[GuardrailState] = []
     shadow: ShadowState | None = None
     deciders: list[DeciderState] = []
+    problem: str | None = None
 
 
 class BanditSummary(Struct):

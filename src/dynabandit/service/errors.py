@@ -1,6 +1,7 @@
 """The errors of the service. None of them knows an HTTP status: `http/status_codes.py` maps each to its status."""
 
 from dynabandit.plugins import UnknownPolicyError
+from dynabandit.validation import ParameterError
 
 
 class DomainError(Exception):
@@ -53,16 +54,25 @@ class ReplayMismatchError(Exception):
         self.problem = problem
 
 
-class MissingPolicyError(ReplayMismatchError):
-    """The policy of a bandit is unknown; it may be one of another package that is not in use."""
+class UnusablePolicyError(ReplayMismatchError):
+    """The policy of a bandit is unknown, perhaps one of another package that is not in use, or its parameters are not
+    valid any more.
+    """
 
 
 def unreadable(bandit: str, sequence: int, error: Exception) -> ReplayMismatchError:
     """Return the error for an event or a state that cannot be read."""
     if isinstance(error, UnknownPolicyError):
-        return MissingPolicyError(
+        return UnusablePolicyError(
             bandit,
             sequence,
             f"policy {error.policy!r} is not known here; if another package provides it, name it with --plugin",
+        )
+    if isinstance(error, ParameterError):
+        return UnusablePolicyError(
+            bandit,
+            sequence,
+            f"its policy has a parameter that this release does not compute with: {error}; change the policy with the "
+            "release that made it, compact the log with that release, and open the store again",
         )
     return ReplayMismatchError(bandit, sequence, f"it cannot be read: {type(error).__name__}: {str(error)[:200]}")

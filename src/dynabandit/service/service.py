@@ -17,6 +17,7 @@ from dynabandit.service.errors import OverloadedError, StoreError, WorkInterrupt
 from dynabandit.service.keys import Keyring
 from dynabandit.service.local_state_cache import LocalStateCache
 from dynabandit.service.metrics import ServiceMetrics
+from dynabandit.service.preview_worker import PreviewWorker
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.stores import Statements, Store
 from dynabandit.service.stores.key_tables import api_keys
@@ -48,7 +49,7 @@ class Service:
 
     `clock` measures the reward windows. The keys are read every `key_seconds`, if callers need them. Alerts are sent to
     the `webhook`. Web pages of the `allowed_origins` may decide and reward. The service is not ready if a write takes
-    longer than `ready_seconds`. For the other parameters see `Writer`.
+    longer than `ready_seconds`. A preview takes at most `preview_seconds`. For the other parameters see `Writer`.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Service:
         key_seconds: float = 1.0,
         ready_seconds: float = 2.0,
         snapshot_seconds: float = 2.0,
+        preview_seconds: float = PREVIEW_SECONDS,
         timer: Callable[[], float] = time.monotonic,
         webhook: Webhook | None = None,
         allowed_origins: Collection[str] = (),
@@ -83,7 +85,8 @@ class Service:
         # Long work has its own threads, and so have pages of the log, for which short reads do not wait. So have the
         # keys: learning that one was revoked must not wait for anything
         self.replays = BoundedThreadPool("replay", store, threads=2, max_requests=MAX_REPLAYS)
-        self.previews = BoundedThreadPool("preview", store, 1, MAX_PREVIEWS, PREVIEW_SECONDS, self.closing)
+        self.previews = BoundedThreadPool("preview", store, 1, MAX_PREVIEWS, preview_seconds, self.closing)
+        self.preview_worker = PreviewWorker()  # in which they compute
         self.large_states = BoundedThreadPool("state", store, threads=1, max_requests=MAX_LARGE_STATES)
         self.streams, self.live_pages = ConcurrencyLimit(MAX_STREAMS), ConcurrencyLimit(MAX_LIVE_PAGES)
         self._exports = ThreadPoolExecutor(2, "dynabandit-export")
@@ -115,6 +118,7 @@ class Service:
         self._exports.shutdown(wait=False, cancel_futures=True)  # running exports see `closing` and end
         self._bodies.shutdown(wait=False, cancel_futures=True)
         await self.replays.stop()
+        await asyncio.to_thread(self.preview_worker.stop)
         await self.previews.stop()
         await self.large_states.stop()
         for reader in (self._short_reads, self._log_reads, self._key_reads):

@@ -1,6 +1,7 @@
 """Another policy: what it would do, and the change to it while decisions go on."""
 
 import socket
+import sys
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +12,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
+from dynabandit.service import preview_worker
 from dynabandit.service.api_types import ArmState, PreviewArm, SetPolicy
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.events import Settlement
@@ -279,6 +281,59 @@ def test_a_preview_takes_a_bounded_time(endless: tuple[EndlessStore, Running]) -
     server.service.previews._max_seconds = 0.1
     answer = ask(server.url, "POST", "policy/preview")
     assert (answer.status_code, answer.json()["problem"]) == (422, "this must take at most 0.1 seconds; ask for less")
+
+
+HANGS = (sys.executable, "-c", "import sys; sys.stdin.read()")
+FAILS = (sys.executable, "-c", "")
+TOO_LARGE = (
+    "from dynabandit.service import preview_process as p; p.LocalTrial = lambda *_: bytearray(1 << 40); p.main()"
+)
+
+
+@pytest.mark.promise(84, 280)
+def test_a_preview_that_hangs_ends_with_its_process_and_the_next_one_has_another(
+    client: Client, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, policy="eps-greedy", parameters={"epsilon": 0.5}, seed=2)
+    learn(client, "b", 20)
+    previews, before = server.service.previews, server.service.preview_worker.started
+    server.service.preview_worker.end()
+    with monkeypatch.context() as changed:
+        changed.setattr(preview_worker, "COMMAND", HANGS)
+        changed.setattr(previews, "_max_seconds", 0.5)
+        with pytest.raises(ServiceError, match=r"this must take at most 0\.5 seconds; ask for less"):
+            client.preview_policy("b", "ucb")
+    with monkeypatch.context() as changed:
+        changed.setattr(preview_worker, "COMMAND", FAILS)
+        with pytest.raises(ServiceError, match="the process of this preview ended, perhaps for lack of memory"):
+            client.preview_policy("b", "ucb")
+    monkeypatch.setattr("dynabandit.service.domain.preview.LocalTrial.arms", None)  # of this process
+    for _ in range(2):
+        assert client.preview_policy("b", "ucb").rewards == 20
+    assert server.service.preview_worker.started == before + 3
+
+
+@pytest.mark.promise(280)
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
+def test_a_preview_that_needs_too_much_memory_is_refused(
+    client: Client, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, seed=2)
+    server.service.preview_worker.end()
+    monkeypatch.setattr(preview_worker, "COMMAND", (sys.executable, "-c", TOO_LARGE))
+    with pytest.raises(ServiceError, match="this needs too much memory; ask for less"):
+        client.preview_policy("b", "ucb")
+    server.service.preview_worker.end()
+
+
+@pytest.mark.promise(280)
+def test_parameters_that_cannot_be_computed_with_are_refused(client: Client) -> None:
+    client.create("b", ARMS, seed=2)
+    refused = [("mix-ts", {"strength": 1e-15}), ("w-swa", {"sigma": 1e300}), ("lm-dsee", {"min_gap": 1e-300})]
+    for policy, parameters in refused:
+        for act in (client.preview_policy, client.set_policy, client.set_shadow):
+            assert status_of(act, "b", policy, **parameters) == 422
+        assert status_of(client.create, "c", ARMS, policy=policy, parameters=parameters) == 422
 
 
 def test_propensities_do_not_depend_on_the_parts_in_which_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 import contextlib
 import functools
+import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+import dynabandit as db
 from dynabandit.client import Client, ServiceError
 from dynabandit.service import api_types
 from dynabandit.service.api_types import Event
@@ -18,6 +20,7 @@ from dynabandit.service.domain.names import read_public_id
 from dynabandit.service.domain.rewards import settle_due
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.stores import open_store
+from dynabandit.validation import listed
 from tools.harness import ARMS, ManualClock, Running, assert_replay_agrees, running, status_of, talking
 from tools.waiting import wait_for
 
@@ -213,7 +216,7 @@ def test_a_reward_must_fit_the_policy_or_the_law_of_its_bandit(client: Client) -
     click, sale = client.decide("b").decision, client.decide("money").decision
     wrong: list[tuple[Any, str]] = [
         (lambda: client.reward(click, 2), "reward must be a number in [0, 1], got 2"),
-        (lambda: client.reward(sale, -1), "reward must be a number in [0, 1e+100], got -1"),
+        (lambda: client.reward(sale, -1), "reward must be 0 or a number in [1e-100, 1e+100], got -1"),
         (
             lambda: client.reward_many([(sale, 12.5), ("x", 7), (click, 2)]),
             "rewards[2].reward must be a number in [0, 1], got 2",
@@ -249,3 +252,22 @@ def test_a_policy_that_cannot_learn_the_logged_rewards_does_not_take_over(client
     assert status_of(client.reward, client.decide("b").decision, 7) == 200, "it goes on accepting counts"
     assert status_of(client.reward, client.decide("b").decision, 0.5) == 422
     assert status_of(client.reward, client.decide("free").decision, 3) == 422
+
+
+@pytest.mark.promise(281)
+def test_extreme_revenue_is_refused_or_shown(client: Client, server: Running) -> None:
+    client.create("b", ARMS, policy="mix-revenue-ts", seed=1)
+    for value in (1e-100, 1e100, 0.0, 1e50, 1e-50) * 8:
+        client.reward(client.decide("b").decision, value)
+    with pytest.raises(ServiceError, match=r"reward must be 0 or a number in \[1e-100, 1e\+100\], got 1e-300"):
+        client.reward(client.decide("b").decision, 1e-300)
+    assert [arm.plays for arm in client.state("b").arms] != [0] * len(ARMS)
+
+
+@pytest.mark.promise(281)
+def test_an_estimate_that_is_not_finite_is_null_and_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.create("b", ARMS, policy="ucb", seed=1)
+    monkeypatch.setattr(type(db.policy("ucb")), "belief", lambda *_: math.exp(1000.0))
+    state = client.state("b")
+    assert [arm.mean for arm in state.arms] == [None] * len(ARMS)
+    assert state.problem == f"the estimates of {listed(ARMS)} are not finite numbers"

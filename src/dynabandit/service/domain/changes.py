@@ -22,7 +22,7 @@ from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.domain.names import ID_BITS
 from dynabandit.service.domain.shadow import shadow_seed
 from dynabandit.service.domain.unit_of_work import UnitOfWork
-from dynabandit.service.domain.warm_start import MAX_STATE, WarmStart, check_policy_size, state_size
+from dynabandit.service.domain.warm_start import INVALID, MAX_STATE, WarmStart, check_policy_size, state_size
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError, WriteConflictError
 from dynabandit.service.stores.erasing import ERASED_ROWS, events_left
 from dynabandit.validation import BOUNDED, REWARD_DOMAINS
@@ -117,7 +117,7 @@ def prepare(name: str, asked: api_types.Create, imported: Mapping[str, Any] = {}
         if asked.holdout is not None and asked.holdout.control not in (None, *asked.arms):
             raise ValueError(f"holdout.control must be one of the arms, got {asked.holdout.control!r}")
         check_guardrails(asked.guardrails or {}, len(asked.arms))
-    except (TypeError, ValueError) as error:
+    except INVALID as error:
         raise InvalidValueError(str(error)) from None
     return NewBandit(text, body, bandit)
 

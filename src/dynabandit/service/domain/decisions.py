@@ -178,7 +178,7 @@ def make_decisions(
     try:
         check_context_size(details.context)
         events = [state.decide(now, wall, key, first, places)]
-    except (TypeError, ValueError) as error:  # nothing has changed yet
+    except (ArithmeticError, TypeError, ValueError) as error:  # nothing has changed yet
         if len(bandit.available_columns(details.among)) == 0:
             raise ConflictError(str(error)) from None
         raise InvalidValueError(about_context(str(error))) from None

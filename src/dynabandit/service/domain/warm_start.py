@@ -14,7 +14,7 @@ from dynabandit.policies import Policy, PolicyFunctions, is_contextual, policy a
 from dynabandit.policies.draw_tree import MANY_ARMS, uses_draw_tree
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
-from dynabandit.service.domain.learning import AT_ONCE
+from dynabandit.service.domain.learning import AT_ONCE, Learned
 from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.logging_setup import log
@@ -29,6 +29,7 @@ from dynabandit.simulation.compiled import (
 
 MAX_STATE = 4_000_000  # numbers that a policy may keep, 32 MB: of each arm times the arms, and besides
 ROUNDS = 8
+INVALID = (ArithmeticError, TypeError, ValueError)  # what a policy raises for parameters that it cannot use
 MAX_EVENTS_LEFT = 500  # to the thread of the writer
 
 
@@ -50,7 +51,7 @@ class WarmStart:
             self.bandit = state.bandit.swapped(asked.policy, (), **asked.parameters)
             if state.settings.default_reward is not None:
                 self.bandit.rewards.check(state.settings.default_reward, "default_reward")
-        except (TypeError, ValueError) as error:
+        except INVALID as error:
             raise InvalidValueError(str(error)) from None
         self._parameters = asked.parameters
         self.narrows = not state.bandit.rewards.is_within(self.bandit.rewards)
@@ -61,19 +62,29 @@ class WarmStart:
             return None
         return state.bandit.adopting(self.bandit)
 
-    def learn(self, store: Store, upto: int, check: Callable[[], None] = lambda: None) -> None:
-        """Learn the rewards that are new since the last call, up to an event; `check` is called between pages."""
+    def learn(
+        self,
+        store: Store,
+        upto: int,
+        check: Callable[[], None] = lambda: None,
+        learn_page: Callable[[list[Learned], int], int] | None = None,
+    ) -> None:
+        """Learn the rewards that are new since the last call, up to an event; `check` is called between pages.
+
+        With `learn_page`, another bandit than `self.bandit` learns them.
+        """
+        learn_page = learn_page or self.bandit.reward_columns
         try:
             contextual = self.bandit.policy.functions.contextual
             for page in self.learner.learned_pages(store, self.bandit_number, self.sequence, upto + 1, contextual):
                 check()
-                self._latest = self.bandit.reward_columns(page, self._latest)
+                self._latest = learn_page(page, self._latest)
                 self.rewards += len(page)
             if self.narrows and self.learner.rule != AT_ONCE:  # decisions that are held will be learned later
                 for held in store.held_decisions(self.bandit_number, self.learner.learned_to, LARGEST_STEP, upto + 1):
                     if held.value is not None:
                         self.bandit.rewards.check(held.value)
-        except ValueError as error:
+        except (ArithmeticError, ValueError) as error:
             problem = f"policy {self.bandit.policy.name!r} cannot learn from the log: {error}"
             raise InvalidValueError(problem) from None
         self.sequence = upto
@@ -117,7 +128,7 @@ def warm_up(
 
 def compile_policy(name: str, parameters: dict[str, Any], arms: int = 2) -> None:
     """Compile a policy; one that is not valid, or would be too large with this many arms, is ignored here."""
-    with contextlib.suppress(TypeError, ValueError):
+    with contextlib.suppress(*INVALID):
         check_policy_size(name, parameters, arms)
         compile_bandit(bandit_to_compile(name, parameters, min(arms, MANY_ARMS + 1)))
 
@@ -187,5 +198,5 @@ def _size_without(name: str, parameters: dict[str, Any], key: str, arms: int, co
     try:
         others = {other: parameters[other] for other in parameters if other != key}
         return state_size(make_policy(name, **others), arms, context)
-    except (TypeError, ValueError):
+    except INVALID:
         return 0

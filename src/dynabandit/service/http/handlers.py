@@ -14,7 +14,6 @@ from dynabandit.service.domain import changes, decisions, rewards
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
-from dynabandit.service.domain.preview import preview
 from dynabandit.service.domain.rewards import RewardOfDecision
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import InvalidValueError, NotFoundError, ReplayMismatchError
@@ -319,7 +318,7 @@ async def preview_policy(service: Service, request: Request, body: api_types.Pre
     name = bandit_name(request)
     with service.previews.reserve():
         state = await policy_change.copy_state(service, name)
-        work = service.previews.run(lambda store, check: preview(store, state, body, check))
+        work = service.previews.run(lambda store, check: service.preview_worker.preview(store, state, body, check))
         return Result(await _unless_disconnected(request, work))
 
 

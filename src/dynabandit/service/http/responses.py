@@ -1,5 +1,6 @@
 """Responses: JSON bodies and the headers that every response has."""
 
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.thread_pool import ConcurrencyLimit
+from dynabandit.validation import listed
 
 JSON = "application/json"
 ENCODED_ARMS = 1000  # at a time
@@ -69,11 +71,13 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
     bandit, settings, monitoring = state.bandit, state.settings, state.monitoring
 
     def view() -> api_types.BanditState:
-        arms, declared = [], bandit.features
+        arms, unshown, declared = [], list[str](), bandit.features
         known = (bandit.exact_propensities() if declared is None else None) or {}
         for name, arm in bandit.arms.items():
             share = arm.plays / bandit.step if bandit.step else 0.0
             mean = None if arm.mean != arm.mean else arm.mean
+            if any(map(math.isinf, arm[:4])):
+                unshown.append(name)
             limits = bandit.shares(name)
             next_one = known.get(name, 0.0) if known else None
             arms.append(api_types.ArmState(name, mean, *arm[1:6], share, arm.paused, *limits, arm.pending, next_one))
@@ -98,6 +102,7 @@ def bandit_view(state: LoggedState, contacts: DeciderContacts) -> Callable[[], a
             guardrails=monitoring.guardrails.views(bandit.names),
             deciders=contacts.listed(state.bandit_number, state.deciders),
             shadow=None if state.shadow is None else state.shadow.view(),
+            problem=f"the estimates of {listed(unshown)} are not finite numbers" if unshown else None,
         )
 
     return view

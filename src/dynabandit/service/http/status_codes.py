@@ -73,8 +73,8 @@ def error_response(error: Exception) -> Response:
 
 def damage_problem(error: errors.ReplayMismatchError) -> str:
     """Log why a bandit is not served, and return what the caller is told."""
-    if isinstance(error, errors.MissingPolicyError):
-        log.error("policy not known", bandit=error.bandit, problem=error.problem)
+    if isinstance(error, errors.UnusablePolicyError):
+        log.error("policy cannot be used", bandit=error.bandit, problem=error.problem)
         return f"this bandit cannot be used: {error.problem}"
     log.error("log and replay disagree", bandit=error.bandit, sequence=error.sequence, problem=error.problem)
     return f"event {error.sequence} of this bandit's log and its replay disagree"

@@ -140,7 +140,8 @@ class BanditHistory:
 
     def belief(self, column: int) -> Belief:
         """Return the policy's belief about an arm; if it depends on the context, with the mean that was observed."""
-        belief = self.bandit.belief(column)
+        found = self.bandit.belief(column)
+        belief = Belief(*(value if math.isfinite(value) else math.nan for value in found))
         if not self.is_contextual:
             return belief
         mean, size = self.uniform.observed(column)
