@@ -391,6 +391,24 @@ def test_rewards_of_another_key_come_last(scripted: Any) -> None:
 
 
 @pytest.mark.promise(262)
+def test_what_a_key_may_not_send_is_not_kept_and_holds_nothing_back(scripted: Any) -> None:
+    url, script = scripted(403, 200, 403)
+    left = run_node(
+        """
+        const storage = new MemoryStorage();
+        const body = '{"reward": 1}';
+        for (const [time, key] of [[1, "0123"], [2, "0123"], [3, "other"]]) {
+          storage.setItem(`dynabandit ${url} ${time}`, JSON.stringify(
+            { method: "PUT", path: `/v1/decisions/${time}/reward`, body, time: Date.now() + time, key }));
+        }
+        console.log(await new Client(url, { storage, key: "dyna_0123_secret" }).flush());
+        """,
+        url=url,
+    )
+    assert (left, script.attempts) == (1, [f"/v1/decisions/{time}/reward" for time in (1, 2, 3)]), "one is of another"
+
+
+@pytest.mark.promise(262)
 def test_of_several_rewards_those_are_kept_that_may_still_be_counted() -> None:
     sent, statuses, stored = run_node(
         """
