@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from importlib.resources import files
@@ -19,6 +20,7 @@ from playwright._impl._driver import compute_driver_executable
 import dynabandit as db
 from dynabandit.client import Client
 from dynabandit.service import api_types, monitoring_types
+from dynabandit.service.domain.signed_units import read_signed_unit
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
@@ -104,6 +106,19 @@ def block(kind: str) -> str:
     [code] = re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert isinstance(code, str)
     return code
+
+
+@pytest.mark.promise(267)
+def test_the_recipes_for_servers_sign_a_unit() -> None:
+    secret = "0123456789abcdef" * 4
+    given: dict[str, Any] = {"unit": "us\xe9r.17", "secret": secret}
+    exec(compile(block("python"), "javascript.md", "exec"), given)
+    found = run_node(
+        f"{block('javascript')}\nconsole.log(JSON.stringify(signedUnit));", unit="us\xe9r.17", secret=secret
+    )
+    for signed in (given["signed_unit"], found):
+        assert read_signed_unit(signed, secret) == "us\xe9r.17"
+        assert 0 < int(signed.partition(".")[0]) - time.time() <= 86400
 
 
 def test_the_documentation_names_every_method() -> None:
@@ -535,6 +550,11 @@ class Store:
         self.server, self.key, self.admin = server, key, admin
         self.page, self.other_page = f"http://127.0.0.1:{port}/", f"http://localhost:{port}/"
 
+    @property
+    def secret(self) -> str:
+        """With which the server of the shop signs units."""
+        return self.server.service.store.decision_ids().unit_secret(self.key.split("_")[1])
+
     def script(self, code: str) -> str:
         """Return code that makes a client in a page, loaded from the service."""
         return f"""async () => {{
@@ -594,7 +614,9 @@ def test_a_page_of_another_origin_decides_and_rewards(bandit: Store, open_page: 
 
 def test_the_example_for_pages_runs(bandit: Store, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     bandit.admin.create("banner", ARMS)
+    signed = db.sign_unit("6f1d0c2e9ab4", bandit.secret)
     text = block("html").replace(ADDRESS, bandit.server.url).replace("dyna_...", bandit.key)
+    text = text.replace("SIGNED_UNIT", signed)
     monkeypatch.setattr(Shop, "page", text)
     page = open_page(bandit.page).page
     page.wait_for_function("() => document.getElementById('offer').onclick")
