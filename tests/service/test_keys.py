@@ -85,6 +85,8 @@ def test_the_table_of_roles_has_every_request(keyed: tuple[Running, dict[str, st
     found = {f"{method} {re.sub(':[a-z]+}', '}', one.path)}" for one in pages for method in (one.methods or {"GET"})}
     requests = {one.id for one in ENDPOINTS} | {one for one in found if not one.startswith("HEAD ")}
     assert table_of_roles().keys() == requests
+    explained = {"no", "yes", *re.findall(r"^- \*(.+?)\*:", SECURITY, re.MULTILINE)}
+    assert {cell for row in table_of_roles().values() for cell in row.values()} == explained
 
 
 @pytest.mark.promise(87)
