@@ -238,11 +238,11 @@ def test_a_key_sends_as_many_decisions_and_rewards_as_it_may(store_url: str) -> 
             now[0] += 1
             for call in (http.post(path, json={"count": 1000}), http.post("/v1/rewards", json={
                     "rewards": [{"decision": "x", "reward": 1}] * 3})):  # fmt: skip
-                now[0] += 1
                 assert call.status_code == 422
                 assert call.json()["problem"].startswith(limit + ", and no call may have more, got ")
+            assert http.post(path, json={}).status_code == 429, "a call that is refused counts as one"
             assert unlimited.post(path, json={"count": 1000}).status_code == 200
-            assert "dynabandit_turned_away_total 6.0" in http.get("/metrics").text
+            assert "dynabandit_turned_away_total 7.0" in http.get("/metrics").text
             assert CliRunner().invoke(app, ["keys", "limit", row.id, "--store", store_url]).exit_code == 0
             wait_for(lambda: http.post(path, json={}).status_code == 200)
             assert [http.post(path, json={}).status_code for _ in range(5)] == [200] * 5
