@@ -31,7 +31,7 @@ event.register("numba:compiler_lock", Recorder())
 before = set(sys.modules)  # Numba loads a part of SciPy where there is one
 import dynabandit
 for name in dynabandit.__all__:
-    if name not in ("AsyncClient", "Client", "LocalDecider", "ServiceError"):  # they need the extra `serve`
+    if name not in ("AsyncClient", "Client", "LocalDecider", "ServiceError", "sign_unit"):  # these need `serve`
         getattr(dynabandit, name)
 if len(sys.argv) > 1:
     from dynabandit.core import compilation, special_functions

@@ -46,7 +46,9 @@ TOPICS = {
     "simulation": Topic("Simulation", ("simulate", "compare", "Simulation", "estimation", "Estimation")),
     "results": Topic("Results", ("Results", "Run")),
     "bandit": Topic("Bandit", ("Bandit",)),
-    "client": Topic("Client", ("Client", "ServiceError"), "", "A guide is in [decision service](../service.md)."),
+    "client": Topic(
+        "Client", ("Client", "ServiceError", "sign_unit"), "", "A guide is in [decision service](../service.md)."
+    ),
     "async-client": Topic("AsyncClient", ("AsyncClient",)),
     "local-decider": Topic("LocalDecider", ("LocalDecider",)),
     "client-types": Topic("What the clients return", (), "service.api_types"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `__getattr__` returns
     from dynabandit import checks, environments, estimators, features, integrations, offline, plot, policies
     from dynabandit.bandit import Bandit
-    from dynabandit.client import AsyncClient, Client, ServiceError
+    from dynabandit.client import AsyncClient, Client, ServiceError, sign_unit
     from dynabandit.client.local_decider import LocalDecider
     from dynabandit.environments import Delay, Environment, delay, environment, reward_law
     from dynabandit.policies import Policy, PythonPolicy, policy
@@ -23,7 +23,7 @@ __all__ = [
     "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "LocalDecider", "Policy", "PythonPolicy",
     "Results", "Run", "ServiceError", "Simulation", "checks", "compare", "delay", "environment", "environments",
     "estimation", "estimators", "features", "integrations", "offline", "plot", "policies", "policy", "reward_law",
-    "simulate",
+    "sign_unit", "simulate",
 ]  # fmt: skip
 
 _MODULES = {
@@ -31,7 +31,8 @@ _MODULES = {
     "Environment": "environments", "Estimation": "simulation", "LocalDecider": "client.local_decider",
     "Policy": "policies", "PythonPolicy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
     "Simulation": "simulation", "compare": "simulation", "delay": "environments", "environment": "environments",
-    "estimation": "simulation", "policy": "policies", "reward_law": "environments", "simulate": "simulation",
+    "estimation": "simulation", "policy": "policies", "reward_law": "environments", "sign_unit": "client",
+    "simulate": "simulation",
 }  # fmt: skip
 
 

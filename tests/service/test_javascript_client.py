@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from importlib.resources import files
@@ -19,6 +20,7 @@ from playwright._impl._driver import compute_driver_executable
 import dynabandit as db
 from dynabandit.client import Client
 from dynabandit.service import api_types, monitoring_types
+from dynabandit.service.domain.signed_units import read_signed_unit
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key
@@ -104,6 +106,19 @@ def block(kind: str) -> str:
     [code] = re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert isinstance(code, str)
     return code
+
+
+@pytest.mark.promise(267)
+def test_the_recipes_for_servers_sign_a_unit() -> None:
+    secret = "0123456789abcdef" * 4
+    given: dict[str, Any] = {"unit": "us\xe9r.17", "secret": secret}
+    exec(compile(block("python"), "javascript.md", "exec"), given)
+    found = run_node(
+        f"{block('javascript')}\nconsole.log(JSON.stringify(signedUnit));", unit="us\xe9r.17", secret=secret
+    )
+    for signed in (given["signed_unit"], found):
+        assert read_signed_unit(signed, secret) == "us\xe9r.17"
+        assert 0 < int(signed.partition(".")[0]) - time.time() <= 86400
 
 
 def test_the_documentation_names_every_method() -> None:
@@ -391,6 +406,24 @@ def test_rewards_of_another_key_come_last(scripted: Any) -> None:
 
 
 @pytest.mark.promise(262)
+def test_what_a_key_may_not_send_is_not_kept_and_holds_nothing_back(scripted: Any) -> None:
+    url, script = scripted(403, 200, 403)
+    left = run_node(
+        """
+        const storage = new MemoryStorage();
+        const body = '{"reward": 1}';
+        for (const [time, key] of [[1, "0123"], [2, "0123"], [3, "other"]]) {
+          storage.setItem(`dynabandit ${url} ${time}`, JSON.stringify(
+            { method: "PUT", path: `/v1/decisions/${time}/reward`, body, time: Date.now() + time, key }));
+        }
+        console.log(await new Client(url, { storage, key: "dyna_0123_secret" }).flush());
+        """,
+        url=url,
+    )
+    assert (left, script.attempts) == (1, [f"/v1/decisions/{time}/reward" for time in (1, 2, 3)]), "one is of another"
+
+
+@pytest.mark.promise(262)
 def test_of_several_rewards_those_are_kept_that_may_still_be_counted() -> None:
     sent, statuses, stored = run_node(
         """
@@ -517,6 +550,11 @@ class Store:
         self.server, self.key, self.admin = server, key, admin
         self.page, self.other_page = f"http://127.0.0.1:{port}/", f"http://localhost:{port}/"
 
+    @property
+    def secret(self) -> str:
+        """With which the server of the shop signs units."""
+        return self.server.service.store.decision_ids().unit_secret(self.key.split("_")[1])
+
     def script(self, code: str) -> str:
         """Return code that makes a client in a page, loaded from the service."""
         return f"""async () => {{
@@ -576,7 +614,9 @@ def test_a_page_of_another_origin_decides_and_rewards(bandit: Store, open_page: 
 
 def test_the_example_for_pages_runs(bandit: Store, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     bandit.admin.create("banner", ARMS)
+    signed = db.sign_unit("6f1d0c2e9ab4", bandit.secret)
     text = block("html").replace(ADDRESS, bandit.server.url).replace("dyna_...", bandit.key)
+    text = text.replace("SIGNED_UNIT", signed)
     monkeypatch.setattr(Shop, "page", text)
     page = open_page(bandit.page).page
     page.wait_for_function("() => document.getElementById('offer').onclick")

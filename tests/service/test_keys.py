@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import inspect
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +16,16 @@ from typer.testing import CliRunner
 
 from dynabandit.client import Client
 from dynabandit.service.command_line import app
+from dynabandit.service.http.routes import ENDPOINTS
 from dynabandit.service.keys import Keyring, new_key
+from dynabandit.service.projections.log_follower import LogFollower
 from dynabandit.service.rate_limits import RateLimits
 from dynabandit.service.service import Service
 from dynabandit.service.stores import open_store
 from dynabandit.service.stores.key_tables import add_key, api_keys, revoke_key
 from dynabandit.service.stores.schema import migration
+from dynabandit.service.web import live_pages, playground_page, static_files
+from dynabandit.service.web.playground_workers import WorkerPool
 from tools.harness import ARMS, Running, copied_store, failed_command, running, status_of, talking
 from tools.waiting import PATIENCE, wait_for
 
@@ -49,6 +54,7 @@ ROWS = [
 ]  # fmt: skip
 
 
+SECURITY = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
 MAY = {"page": {"page"}, "decide": {"page", "decide"}, "read": {"read"}, "admin": {"page", "decide", "read", "admin"}}
 
 
@@ -58,10 +64,42 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, d
     store, keys = open_store(f"sqlite:///{tmp_path_factory.mktemp('keyed')}/store.db"), {}
     store.prepare()
     for role in MAY:
-        keys[role], row = new_key(role)
+        keys[role], row = new_key(role, metrics=["latency"] if role == "page" else [])
         add_key(store, row)
     with running(store, needs_keys=True) as server:
         yield server, keys
+
+
+def table_of_roles() -> dict[str, dict[str, str]]:
+    """Return what SECURITY.md says that each role can do, by request."""
+    rows = [line.strip("| \n").split(" | ") for line in SECURITY.splitlines() if line.startswith("| ")]
+    titles = [cell.strip("`") for cell in rows[0]]
+    return {row[0].strip("`"): dict(zip(titles[1:], row[1:], strict=True)) for row in rows[1:]}
+
+
+@pytest.mark.promise(87)
+def test_the_table_of_roles_has_every_request(keyed: tuple[Running, dict[str, str]]) -> None:
+    service = keyed[0].service
+    pages = [*live_pages.routes(service, LogFollower(service)), *static_files.routes(service)]
+    pages += playground_page.routes(service, WorkerPool(closing=service.closing))
+    found = {f"{method} {re.sub(':[a-z]+}', '}', one.path)}" for one in pages for method in (one.methods or {"GET"})}
+    requests = {one.id for one in ENDPOINTS} | {one for one in found if not one.startswith("HEAD ")}
+    assert table_of_roles().keys() == requests
+    explained = {"no", "yes", *re.findall(r"^- \*(.+?)\*:", SECURITY, re.MULTILINE)}
+    assert {cell for row in table_of_roles().values() for cell in row.values()} == explained
+
+
+@pytest.mark.promise(87)
+@pytest.mark.parametrize("role", ["no key", *MAY])
+def test_each_role_can_do_what_the_table_of_roles_says(keyed: tuple[Running, dict[str, str]], role: str) -> None:
+    server, keys = keyed
+    allowed = {}
+    with talking(server.url, keys.get(role)) as (_, http):
+        for request in table_of_roles():
+            method, path = re.sub("{[a-z]+}", "x", request).split(" ")
+            with http.stream(method, path) as answer:  # some answers have no end; none of the requests has a body
+                allowed[request] = answer.status_code not in (401, 403)
+    assert allowed == {request: row[role] != "no" for request, row in table_of_roles().items()}
 
 
 @pytest.mark.promise(20, 86, 87, 264)
@@ -174,6 +212,7 @@ def test_a_key_sends_as_many_decisions_and_rewards_as_it_may(store_url: str) -> 
         server.service.rate_limits = RateLimits(timer=lambda: now[0])
         with talking(server.url, limited) as (client, http), talking(server.url, free) as (_, unlimited):
             client.create("b", ARMS)
+            limit = "this key may send 2 decisions, rewards and metrics per second"
             path, reward = "/v1/bandits/b/decisions", "/v1/decisions/x/reward"
             assert [http.post(path, json={}).status_code, http.put(reward, json={"reward": 1}).status_code] == [
                 200,
@@ -182,12 +221,28 @@ def test_a_key_sends_as_many_decisions_and_rewards_as_it_may(store_url: str) -> 
             for answer in (http.post(path, json={}), http.put(reward, json={"reward": 1}), http.post("/v1/rewards"),
                            http.get("/v1/bandits/b/local-state")):  # fmt: skip
                 assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
-                assert answer.json()["problem"] == "this key may send 2 requests per second; try again later"
+                assert answer.json()["problem"] == limit + "; try again later"
             assert [unlimited.post(path, json={}).status_code for _ in range(5)] == [200] * 5
             assert http.get("/v1/bandits/b").json()["step"] == 6, "reading is not limited"
             now[0] += 0.5
             assert [http.post(path, json={}).status_code for _ in range(2)] == [200, 429]
-            assert "dynabandit_turned_away_total 5.0" in http.get("/metrics").text
+            now[0] += 1
+            made = http.post(path, json={"count": 2})
+            ids = [one["decision"] for one in made.json()["decisions"]]
+            several = {"rewards": [{"decision": one, "reward": 1} for one in ids]}
+            now[0] += 0.5
+            refused = http.post("/v1/rewards", json=several)
+            assert (made.status_code, refused.status_code, refused.headers["Retry-After"]) == (200, 429, "1")
+            now[0] += 1
+            assert http.post("/v1/rewards", json=several).status_code == 200, "after the wait that was asked for"
+            now[0] += 1
+            for call in (http.post(path, json={"count": 1000}), http.post("/v1/rewards", json={
+                    "rewards": [{"decision": "x", "reward": 1}] * 3})):  # fmt: skip
+                assert call.status_code == 422
+                assert call.json()["problem"].startswith(limit + ", and no call may have more, got ")
+            assert http.post(path, json={}).status_code == 429, "a call that is refused counts as one"
+            assert unlimited.post(path, json={"count": 1000}).status_code == 200
+            assert "dynabandit_turned_away_total 7.0" in http.get("/metrics").text
             assert CliRunner().invoke(app, ["keys", "limit", row.id, "--store", store_url]).exit_code == 0
             wait_for(lambda: http.post(path, json={}).status_code == 200)
             assert [http.post(path, json={}).status_code for _ in range(5)] == [200] * 5

@@ -22,6 +22,7 @@ from dynabandit.service.field_types import (
     RewardLaw,
     RewardValue,
     Share,
+    SignedUnit,
     Unit,
 )
 from dynabandit.service.monitoring_types import Guardrails, GuardrailState, HoldoutState, ShadowState
@@ -55,7 +56,7 @@ class Create(Struct, forbid_unknown_fields=True, kw_only=True):
 class Decide(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """How many decisions to make, in which context, for whom, and among which arms.
 
-    With `rank`, a decision has a ranking of so many arms.
+    With `rank`, a decision has a ranking of so many arms. Web pages send `signed_unit` in place of `unit`.
     """
 
     count: Annotated[int, Meta(ge=1, le=MAX_DECISIONS)] = 1
@@ -63,6 +64,7 @@ class Decide(Struct, forbid_unknown_fields=True, omit_defaults=True):
     unit: Unit | None = None
     among: Annotated[list[ArmName], Meta(min_length=1, max_length=MAX_AMONG)] | None = None
     rank: Annotated[int, Meta(ge=1, le=MAX_RANKED)] | None = None
+    signed_unit: SignedUnit | None = None
 
 
 class RankedArm(Struct):

@@ -30,11 +30,11 @@ from dynabandit.service.http.limits import MAX_CONNECTIONS
 from dynabandit.service.http.routes import Instrumentation
 from dynabandit.service.http.server import make_server
 from dynabandit.service.http.telemetry_settings import is_configured
-from dynabandit.service.keys import ROLES, new_key
+from dynabandit.service.keys import ROLES, allowed, new_key
 from dynabandit.service.logging_setup import configure_logging, log
 from dynabandit.service.rate_limits import check_rate
 from dynabandit.service.service import Service, Webhook
-from dynabandit.service.stores import Store, key_tables, open_store
+from dynabandit.service.stores import KeyRow, Store, key_tables, open_store
 from dynabandit.service.stores.schema import VERSION
 from dynabandit.service.verify import verify as verify_store
 from dynabandit.validation import number
@@ -48,6 +48,11 @@ PluginOption = Annotated[
     typer.Option(
         "--plugin", metavar="POLICY", help="Allow a policy of another package: its name, or module:Class; repeat it."
     ),
+]
+RewardsOption = Annotated[bool, typer.Option(help="Whether pages with this key may send rewards.")]
+MetricOption = Annotated[
+    list[str] | None,
+    typer.Option("--metric", help="Let pages with this key send this metric, which can pause arms; repeat it."),
 ]
 StoreOption = Annotated[str, typer.Option(help="sqlite:///file or postgresql://...")]
 
@@ -175,12 +180,14 @@ def create_key(
         str | None, typer.Option(help="Let it use only bandits in this namespace: shop has shop/banner.")
     ] = None,
     requests_per_second: Annotated[
-        float | None, typer.Option(help="Decisions and rewards it may send to each replica; others get 429.")
+        float | None, typer.Option(help="Decisions, rewards and metrics it may send to each replica; others get 429.")
     ] = None,
+    rewards: RewardsOption = True,
+    metric: MetricOption = None,
 ) -> None:
     """Create an API key and show it; it is not shown again."""
     try:
-        key, row = new_key(role, note, namespace, requests_per_second)
+        key, row = new_key(role, note, namespace, requests_per_second, rewards, metric or ())
         note.encode()
     except UnicodeEncodeError:
         _refuse(f"--note must be text that UTF-8 can hold, got {note!r}")
@@ -195,7 +202,8 @@ def create_key(
 def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     """List the API keys without their secrets.
 
-    One line per key: id, role, state, creation time, note and, if it has them, the namespace and the rate limit.
+    One line per key: id, role, state, creation time, note and, if it has them, the namespace, the rate limit, that it
+    may send no rewards, and the metrics that a page may send.
     """
     with open_tables(store) as opened:
         keys = key_tables.api_keys(opened)
@@ -204,7 +212,9 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
         created = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(key.created))
         within = "" if key.namespace is None else f"  namespace {key.namespace!r}"
         limit = "" if key.requests_per_second is None else f"  {_shown(key.requests_per_second)} requests per second"
-        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}{within}{limit}")
+        rights = "" if key.sends_rewards else "  no rewards"
+        rights += f"  metrics {', '.join(map(repr, key.metrics))}" if key.metrics else ""
+        print(f"{key.id}  {key.role:<6}  {state:<7}  {created}  {key.note!r}{within}{limit}{rights}")
 
 
 @keys_app.command("limit")
@@ -213,13 +223,41 @@ def limit_key(
     requests_per_second: Annotated[float | None, typer.Argument(help="Without it, the key has no limit.")] = None,
     store: StoreOption = DEFAULT_STORE,
 ) -> None:
-    """Limit the decisions and rewards that a key may send. A running service follows within two seconds."""
+    """Limit the decisions, rewards and metrics that a key may send. A running service follows within two seconds."""
     try:
         check_rate(requests_per_second)
     except ValueError as error:
         _refuse(str(error))
     with _tables_of_key(id, store) as opened:
         _check_found(id, key_tables.limit_key(opened, id, requests_per_second))
+
+
+@keys_app.command("allow")
+def allow_key(
+    id: str,  # noqa: A002 - what users see
+    rewards: RewardsOption = True,
+    metric: MetricOption = None,
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Set what pages may send with a key of the role page. A running service follows within two seconds."""
+    with _tables_of_key(id, store) as opened:
+        key = _find_key(opened, id)
+        try:
+            key = allowed(key, rewards, metric or ())
+        except ValueError as error:
+            _refuse(str(error))
+        key_tables.allow_key(opened, key)
+
+
+@keys_app.command("unit-secret")
+def show_unit_secret(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
+    """Show the secret with which your server signs the units of pages that have a key of the role page."""
+    with _tables_of_key(id, store) as opened:
+        role = _find_key(opened, id).role
+        if role != "page":
+            _refuse(f"only keys with the role page need signed units, got one with the role {role}")
+        secret = opened.decision_ids().unit_secret(id)
+    print(secret, flush=True)
 
 
 @keys_app.command("revoke")
@@ -329,6 +367,13 @@ def _tables_of_key(identity: str, url: str) -> contextlib.AbstractContextManager
 
 def _shown(rate: object) -> str:
     return f"{rate:g}" if isinstance(rate, int | float) else repr(rate)  # what a damaged store contains
+
+
+def _find_key(opened: Store, identity: str) -> KeyRow:
+    found = next((key for key in key_tables.api_keys(opened) if key.id == identity), None)
+    _check_found(identity, found is not None)
+    assert found is not None
+    return found
 
 
 def _check_found(identity: str, found: bool) -> None:

@@ -42,4 +42,8 @@ FeatureValue = (
 Context = Annotated[
     dict[FeatureName, FeatureValue], Meta(max_length=256, description="The value of each feature; null if missing.")
 ]
+SignedUnit = Annotated[
+    str,
+    Meta(min_length=1, max_length=1000, description="The unit of a decision for a web page, as sign_unit returns it."),
+]
 Unit = Annotated[str, Meta(min_length=1, max_length=200, description="Whom the decision is for, such as a user.")]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 
 from dynabandit.service.domain.names import clean_name
+from dynabandit.service.monitoring_types import MAX_METRIC_NAME
 from dynabandit.service.rate_limits import check_rate, is_rate
 from dynabandit.service.stores import KeyRow
 from dynabandit.validation import unknown
@@ -30,9 +31,16 @@ def digest(secret: str) -> str:
 
 
 def new_key(
-    role: str, note: str = "", namespace: str | None = None, requests_per_second: float | None = None
+    role: str,
+    note: str = "",
+    namespace: str | None = None,
+    requests_per_second: float | None = None,
+    sends_rewards: bool = True,
+    metrics: Iterable[str] = (),
 ) -> tuple[str, KeyRow]:
     """Return a new key and the row that stores it. With a namespace, it may only use the bandits in it.
+
+    The last two parameters are those of a key with the role `page`; see `KeyRow`.
 
     Examples
     --------
@@ -49,7 +57,21 @@ def new_key(
     check_rate(requests_per_second)
     identity, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     row = KeyRow(identity, role, digest(secret), note, time.time(), None, namespace, requests_per_second)
+    row = allowed(row, sends_rewards, metrics)
     return f"dyna_{identity}_{secret}", row
+
+
+def allowed(row: KeyRow, sends_rewards: bool, metrics: Iterable[str]) -> KeyRow:
+    """Return a key that may send rewards or not, and these metrics; only keys with the role `page` cannot send all."""
+    row = row._replace(sends_rewards=sends_rewards, metrics=tuple(dict.fromkeys(metrics)))
+    if row.role != "page" and not (sends_rewards and not row.metrics):
+        raise ValueError(f"only for the role page can rewards be refused and metrics be named, got the role {row.role}")
+    for metric in row.metrics:
+        if not metric.isprintable():
+            raise ValueError(f"a metric must have printable characters, got {metric!r}")
+        if not 1 <= len(metric) <= MAX_METRIC_NAME:
+            raise ValueError(f"a metric must have 1 to {MAX_METRIC_NAME} characters, got {len(metric)}")
+    return row
 
 
 class Keyring:

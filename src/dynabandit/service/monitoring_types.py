@@ -8,7 +8,8 @@ from msgspec import Meta, Struct
 from dynabandit.validation import LARGEST_REWARD
 
 MAX_GUARDRAILS = 20
-MetricName = Annotated[str, Meta(min_length=1, max_length=100)]
+MAX_METRIC_NAME = 100
+MetricName = Annotated[str, Meta(min_length=1, max_length=MAX_METRIC_NAME)]
 MetricValue = Annotated[float, Meta(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 
 

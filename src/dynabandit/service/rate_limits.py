@@ -1,4 +1,4 @@
-"""Rate limits: how many requests each API key may send per second."""
+"""Rate limits: how many decisions, rewards and metrics each API key may send per second."""
 
 import math
 import time
@@ -11,7 +11,7 @@ MAX_WAIT = 86400.0  # seconds that a client is told to wait
 
 
 class RateLimits:
-    """Counts the requests of each key. Requests of one second may come in a burst; then they must be spread.
+    """Counts what each key sends. What it may send in one second may come in a burst; the rest must be spread.
 
     Examples
     --------
@@ -22,20 +22,35 @@ class RateLimits:
 
     def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
         self._timer = timer
-        self._next: dict[str, float] = {}  # key -> when its next request would come if all came evenly
+        self._next: dict[str, float] = {}  # key -> when the next one would come if all came evenly
 
-    def seconds_to_wait(self, key: KeyRow) -> float:
-        """Count a request; return 0, or after how many seconds it may be sent again if it must be refused."""
+    def seconds_to_wait(self, key: KeyRow, cost: int = 1, paid: int = 0) -> float:
+        """Count a request; return 0, or after how many seconds it may be sent again if it must be refused.
+
+        It counts as `cost`, at most `most_at_once`, of which `paid` was counted before.
+        """
         if key.requests_per_second is None:
             return 0.0
         now, gap = self._timer(), 1.0 / key.requests_per_second
         due = max(now, self._next.get(key.id, 0.0))
         due = min(due, now + max(1.0, gap))  # the limit may have been lower when the latest request came
-        ahead = due - now - max(0.0, 1.0 - gap)
+        ahead = due - now - max(0.0, 1.0 - (cost - paid) * gap)
         if ahead > 1e-9:
-            return min(ahead, MAX_WAIT)
-        self._next[key.id] = due + gap
+            again = paid * gap if paid else 0.0  # what was paid must be paid again when it is sent again
+            return min(ahead + again, MAX_WAIT)
+        self._next[key.id] = due + (cost - paid) * gap
         return 0.0
+
+
+def most_at_once(rate: float) -> int:
+    """Return what may be sent in one second, and so in one request.
+
+    Examples
+    --------
+    >>> most_at_once(0.1), most_at_once(2.5)
+    (1, 2)
+    """
+    return max(1, math.floor(rate))
 
 
 def is_rate(rate: object) -> bool:

@@ -1,4 +1,7 @@
-"""The ids of decisions: the id of the bandit, the step, and a signature without which nobody can guess an id."""
+"""The ids of decisions: the id of the bandit, the step, and a signature without which nobody can guess an id.
+
+Also the other secrets that are made from that of the store.
+"""
 
 import hashlib
 import hmac
@@ -27,7 +30,7 @@ class DecisionIds:
     """
 
     def __init__(self, secret: bytes, unsigned: Mapping[int, int]) -> None:
-        self._unsigned = unsigned
+        self._unsigned, self._secret = unsigned, secret
         self._keyed_hash = hashlib.blake2b(digest_size=SIGNATURE_BYTES, key=secret)
 
     def make(self, bandit_number: int, step: int) -> str:
@@ -40,12 +43,26 @@ class DecisionIds:
         keyed_hash.update(plain.encode())
         return keyed_hash.hexdigest()
 
-    def read(self, text: str) -> tuple[int, int] | None:
-        """Return (number of the bandit, step), or None if `text` is not an id that `make` returns."""
+    def read(self, text: str, signed: bool = False) -> tuple[int, int] | None:
+        """Return (number of the bandit, step), or None if `text` is not an id that `make` returns.
+
+        With `signed`, ids of earlier releases without a signature, which can be guessed, are not read.
+        """
         plain, _, signature = text.rpartition("-")
         is_signed = text.isascii() and hmac.compare_digest(self._signature(plain), signature)
         match = _PLAIN.fullmatch(plain if is_signed else text)
         if match is None:
             return None
         bandit_number, step = read_public_id(match[1]) or 0, int(match[2])
-        return (bandit_number, step) if is_signed or step <= self._unsigned.get(bandit_number, 0) else None
+        is_known = is_signed or (not signed and step <= self._unsigned.get(bandit_number, 0))
+        return (bandit_number, step) if is_known else None
+
+    def unit_secret(self, key_id: str) -> str:
+        """Return the secret that signs the units of pages with an API key; see `signed_units.py`.
+
+        Examples
+        --------
+        >>> len(DecisionIds(b"secret", unsigned={}).unit_secret("5f1c0a9b2d3e"))
+        64
+        """
+        return hmac.new(self._secret, f"units of key {key_id}".encode(), hashlib.sha256).hexdigest()

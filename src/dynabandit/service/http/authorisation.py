@@ -10,9 +10,12 @@ import re
 
 from starlette.requests import Request
 
+from dynabandit.service import api_types, monitoring_types
+from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.http.requests import header
 from dynabandit.service.http.status_codes import ApiError
 from dynabandit.service.keys import ROLES
+from dynabandit.service.rate_limits import most_at_once
 from dynabandit.service.service import Service
 from dynabandit.service.stores import KeyRow
 
@@ -28,7 +31,7 @@ def authorise(service: Service, request: Request, permission: str) -> KeyRow | N
         if permission not in ROLES[api_key.role]:
             roles = " or ".join(role for role, permissions in ROLES.items() if permission in permissions)
             raise ApiError(403, f"this needs a key with the role {roles}, got one with the role {api_key.role}")
-        request.scope["namespace"] = api_key.namespace
+        request.scope["api_key"] = api_key
         return api_key
     host = header(request, b"host") or ""
     if not _is_local(host):
@@ -45,13 +48,32 @@ def _authorization(request: Request) -> str | None:
     return given if key is None else f"Bearer {key}"
 
 
-def check_rate_limit(service: Service, api_key: KeyRow | None) -> None:
-    """Refuse a request that exceeds the rate limit of its key."""
-    seconds = 0.0 if api_key is None else service.rate_limits.seconds_to_wait(api_key)
-    if api_key is not None and seconds:
+def check_rate_limit(service: Service, api_key: KeyRow | None, cost: int = 1, paid: int = 0) -> None:
+    """Refuse a request that exceeds the rate limit of its key; of its cost, `paid` was counted before."""
+    if api_key is None or api_key.requests_per_second is None or cost == paid:
+        return
+    may_send = f"this key may send {api_key.requests_per_second:g} decisions, rewards and metrics per second"
+    if cost > most_at_once(api_key.requests_per_second):
+        raise InvalidValueError(f"{may_send}, and no call may have more, got {cost}")
+    seconds = service.rate_limits.seconds_to_wait(api_key, cost, paid)
+    if seconds:
         service.metrics.refused.inc()
-        problem = f"this key may send {api_key.requests_per_second:g} requests per second; try again later"
-        raise ApiError(429, problem, {"Retry-After": str(math.ceil(seconds))})
+        raise ApiError(429, f"{may_send}; try again later", {"Retry-After": str(math.ceil(seconds))})
+
+
+def cost_of(body: object) -> int:
+    """Return what a body costs of the rate limit of its key: the number of its decisions, rewards or metrics.
+
+    A batch of a local decider costs as much as one: its decisions are made already, and must not be lost.
+    """
+    match body:
+        case api_types.Decide():
+            return body.count
+        case api_types.Rewards():
+            return len(body.rewards)
+        case monitoring_types.Metrics():
+            return len(body.metrics)
+    return 1
 
 
 def may_still_read(service: Service, request: Request) -> bool:

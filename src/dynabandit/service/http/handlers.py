@@ -18,10 +18,10 @@ from dynabandit.service.domain.rewards import RewardOfDecision
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import InvalidValueError, NotFoundError, ReplayMismatchError
 from dynabandit.service.http.authorisation import may_still_read
+from dynabandit.service.http.page_keys import check_may_reward, page_key, stored_key, unit_of
 from dynabandit.service.http.requests import (
     bandit_name,
     checked_name,
-    idempotency_key,
     namespace_of,
     new_name,
     path_name,
@@ -68,7 +68,7 @@ async def decision_of(service: Service, request: Request) -> DecisionOfRequest:
     """Return the decision of a request, or raise an error if no decision has this id."""
     decision = request.path_params["id"]
     name = bandit_name(request) if "name" in request.path_params else None
-    found = (await service.decision_ids()).read(decision)
+    found = (await service.decision_ids()).read(decision, signed=page_key(request) is not None)
     if found is None:
         raise NotFoundError(no_decision(decision))
     return DecisionOfRequest(decision, *found, name)
@@ -79,9 +79,9 @@ async def decision_of(service: Service, request: Request) -> DecisionOfRequest:
 
 async def decide(service: Service, request: Request, body: api_types.Decide) -> Result:
     """POST /v1/bandits/{name}/decisions."""
-    name, sent_key = bandit_name(request), idempotency_key(request)
-    if body.unit is not None:
-        body.unit = checked_name(body.unit, "unit")
+    name = bandit_name(request)
+    body.unit = await unit_of(service, request, body)
+    sent_key = stored_key(request, body.unit)
     if body.among is not None:
         body.among = [checked_name(arm, "an arm of among") for arm in body.among]
     is_long = body.count > decisions.DECIDED_AT_ONCE
@@ -99,6 +99,7 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
 
 async def add_reward(service: Service, request: Request, body: api_types.Reward) -> Result:
     """PUT /v1/decisions/{id}/reward and PUT /v1/bandits/{name}/decisions/{id}/reward."""
+    check_may_reward(request)
     value, namespace = body.reward, namespace_of(request)
     arm = None if body.arm is None else checked_name(body.arm, "arm")
     found = await decision_of(service, request)
@@ -113,10 +114,13 @@ async def add_reward(service: Service, request: Request, body: api_types.Reward)
 
 async def add_rewards(service: Service, request: Request, body: api_types.Rewards) -> Result:
     """POST /v1/rewards and POST /v1/bandits/{name}/rewards."""
-    ids, namespace = await service.decision_ids(), namespace_of(request)
+    check_may_reward(request)
+    ids, namespace, signed = await service.decision_ids(), namespace_of(request), page_key(request) is not None
     name = bandit_name(request) if "name" in request.path_params else None
     given = [
-        RewardOfDecision(ids.read(one.decision), one.reward, None if one.arm is None else checked_name(one.arm, "arm"))
+        RewardOfDecision(
+            ids.read(one.decision, signed), one.reward, None if one.arm is None else checked_name(one.arm, "arm")
+        )
         for one in body.rewards
     ]
     bandit_numbers = {one.decision[0] for one in given if one.decision is not None}

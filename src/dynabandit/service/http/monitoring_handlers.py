@@ -9,6 +9,7 @@ from dynabandit.service.domain.events import ALERT, metric_key
 from dynabandit.service.domain.metric_values import add_metrics as count_metrics
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.http.handlers import QueryValues, Result, decision_of, submit_change
+from dynabandit.service.http.page_keys import check_may_measure
 from dynabandit.service.http.requests import bandit_name, namespace_of
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store
@@ -17,6 +18,7 @@ from dynabandit.service.stores.alert_positions import refused_alerts
 
 async def add_metrics(service: Service, request: Request, body: types.Metrics) -> Result:
     """PUT /v1/decisions/{id}/metrics and PUT /v1/bandits/{name}/decisions/{id}/metrics."""
+    check_may_measure(request, body.metrics)
     namespace, found = namespace_of(request), await decision_of(service, request)
 
     def run(work: UnitOfWork) -> None:

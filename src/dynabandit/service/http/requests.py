@@ -10,6 +10,7 @@ from dynabandit.service.errors import InvalidValueError, NotFoundError
 from dynabandit.service.http.openapi import Query
 from dynabandit.service.http.responses import JSON
 from dynabandit.service.http.status_codes import ApiError
+from dynabandit.service.stores import KeyRow
 from dynabandit.validation import repeated
 
 
@@ -38,10 +39,16 @@ def header(request: Request, name: bytes) -> str | None:
     return None
 
 
+def api_key_of(request: Request) -> KeyRow | None:
+    """Return the key of an authorised request; None if the service needs no keys."""
+    api_key: KeyRow | None = request.scope.get("api_key")
+    return api_key
+
+
 def namespace_of(request: Request) -> str | None:
     """Return the only namespace that the key of an authorised request may use; None if it may use all bandits."""
-    namespace: str | None = request.scope.get("namespace")
-    return namespace
+    api_key = api_key_of(request)
+    return None if api_key is None else api_key.namespace
 
 
 def idempotency_key(request: Request) -> str | None:

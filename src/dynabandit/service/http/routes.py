@@ -20,7 +20,7 @@ from dynabandit.service.domain.deciders import SECRET_HEADER
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.errors import OverloadedError, WorkInterruptedError
 from dynabandit.service.http import handlers, local_handlers, monitoring_handlers, personalizer
-from dynabandit.service.http.authorisation import authorise, check_rate_limit
+from dynabandit.service.http.authorisation import authorise, check_rate_limit, cost_of
 from dynabandit.service.http.cross_origin import add_origin, allowed_origin, preflight_response
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import (
@@ -234,6 +234,8 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
                 body = await read_body(request, limit)
                 decode = functools.partial(decode_body, decoder, body, containers)
                 content = decode() if len(body) <= DECODED_AT_ONCE else await service.run_apart(decode)
+                if endpoint.permission in RATE_LIMITED:
+                    check_rate_limit(service, api_key, cost_of(content), paid=1)
             else:
                 content = query_values(request, *endpoint.query) if endpoint.query else None
             result = await endpoint.handler(service, request, content)

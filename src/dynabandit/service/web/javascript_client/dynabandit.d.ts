@@ -63,8 +63,10 @@ export interface ClientOptions {
 
 export interface DecideOptions {
   context?: Context;
-  /** Whom the decision is for, such as a user; use a pseudonym. */
+  /** Whom the decision is for, such as a user; use a pseudonym. With a key of the role `page`, use `signedUnit`. */
   unit?: string;
+  /** The unit with the signature of your server, as `sign_unit` of the Python package returns it. */
+  signedUnit?: string;
   /** The arms to choose from. */
   among?: string[];
   /** How many arms the ranking of the decision has. */

@@ -2,7 +2,7 @@
 // Calls are sent again if no answer came or the service was busy, and count once: decisions have an idempotency key.
 
 const RETRIED = [0, 408, 429, 502, 503, 504]; // 0: no answer
-const NOT_FINAL = [401, 403, ...RETRIED]; // with another key or later, the same call may succeed
+const NOT_FINAL = [401, ...RETRIED]; // later or with another key, it may succeed
 const FIRST_PAUSE = 0.05; // seconds; doubled at each try, plus up to as much again at random
 const LONGEST_PAUSE = 2;
 const MOST_STORED = 1000; // calls
@@ -48,8 +48,8 @@ export class Client {
     this.flush();
   }
 
-  async decide(name, { context, unit, among, rank, key } = {}) {
-    return (await this.#decide(name, { context, unit, among, rank }, key))[0];
+  async decide(name, { context, unit, signedUnit, among, rank, key } = {}) {
+    return (await this.#decide(name, { context, unit, signed_unit: signedUnit, among, rank }, key))[0];
   }
 
   decideMany(name, count, { context, key } = {}) {
@@ -193,9 +193,9 @@ export class Client {
   }
 }
 
-/** Whether a status of the service is its last word. A key may not know the decisions of another one. */
+/** Whether a status is the service's last word; another key may be allowed more. */
 function isFinal(status, { isForeign }) {
-  return status < 500 && !NOT_FINAL.includes(status) && !(status === 404 && isForeign);
+  return status < 500 && !NOT_FINAL.includes(status) && !(isForeign && [403, 404].includes(status));
 }
 
 function check(isValid, message) {
