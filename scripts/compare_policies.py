@@ -152,7 +152,7 @@ def compare_folders(folders: list[Path], mode: str) -> int:
     return different
 
 
-def recorded(sources: Path, side: str, mode: str, folder: Path, part: str, only: str) -> str | None:
+def recorded(sources: Path, side: str, mode: str, folder: Path, part: str, only: list[str]) -> str | None:
     """Run the recorder with these sources; return its error if it fails."""
     environment = {
         **os.environ,
@@ -163,7 +163,8 @@ def recorded(sources: Path, side: str, mode: str, folder: Path, part: str, only:
     for name in {name for variables in MODES.values() for name in variables} - set(MODES[mode]):
         environment.pop(name, None)
     started = [str(SIMULATED_GPU)] * (mode == "gpu") + [str(RECORDER)]
-    command = [sys.executable, *started, mode, str(folder), "--part", part, "--only", only, "--sources", str(sources)]
+    options = ["--part", part, "--sources", str(sources), *(f"--only={name}" for name in only)]
+    command = [sys.executable, *started, mode, str(folder), *options]
     began = time.monotonic()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     (folder / f"{part.replace('/', '-')}.log").write_text(done.stdout + done.stderr, encoding="utf-8")
@@ -172,7 +173,7 @@ def recorded(sources: Path, side: str, mode: str, folder: Path, part: str, only:
     return None if done.returncode == 0 else f"{mode}, {side}, part {part} failed:\n{done.stdout[-500:]}{done.stderr}"
 
 
-def compare(sources: list[Path], modes: list[str], only: str, jobs: int, folder: Path) -> int:
+def compare(sources: list[Path], modes: list[str], only: list[str], jobs: int, folder: Path) -> int:
     """Record both sides in all modes, compare them, and return how many cases differ or failed."""
     different = 0
     parts = [f"{part}/{PARTS_PER_JOB * jobs}" for part in range(PARTS_PER_JOB * jobs)]
@@ -197,7 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare all that every policy does with an earlier commit.")
     parser.add_argument("base", help="the commit to compare with")
     parser.add_argument("--mode", choices=MODES, action="append", help="by default all")
-    parser.add_argument("--only", default="", help="only policies whose names contain this")
+    parser.add_argument("--only", action="append", default=[], help="only policies whose names contain this")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes at the same time")
     asked = parser.parse_args()
     began = time.monotonic()

@@ -60,6 +60,30 @@ SOON: dict[str, dict[str, Any]] = {  # parameters with which policies forget and
     "restart-lin-ucb": {"period": 40},
 }
 
+# Parameters that select other parts of the kernels; each policy that accepts one of them is played with it, interpreted
+VARIANTS: tuple[dict[str, Any], ...] = (
+    {"loss": "bernoulli", "step_size": 0.1, "floor": 0.5},
+    {"step_size": "variance-scaled"},
+    {"discount": 0.3},  # what is stored in units of the discount is rescaled within 200 steps
+    {"restart": "local"},
+    {"restart": "global"},
+    {"schedule": "constant"},
+    {"index": "ucb"},
+    {"combine": "min"},
+    {"combine": "mean"},
+    {"rate": 0.05},
+    {"drift": 0.01},
+    {"persistence": 0.9},
+    {"threshold": 0.5},
+    {"variance_floor": 0.02},
+    {"loglog": 3.0},
+    {"nu": 0.5},
+    {"tolerance": 0.2},
+    {"capacity": 8},
+    {"window": 20},
+)
+VARIANT_STEPS, VARIANT_ARMS = 210, 4
+
 # The policy, where it decides, reward law, delay, horizon and arms; and what was recorded of it, in order
 Case = tuple[str, ...]
 Recorded = dict[tuple[int, str], Any]  # by step and name
@@ -73,6 +97,7 @@ class Watch:
         self.space: Any = None
         self.trees: Any = None
         self.player: Any = None
+        self.kind = importlib.import_module("dynabandit.simulation.stepper").Replications
         cpu = importlib.import_module("dynabandit.simulation.cpu")
         for name in ("initial_states", "new_workspace", "new_trees"):
             setattr(cpu, name, self._keeping(name, getattr(cpu, name)))
@@ -100,9 +125,9 @@ class Watch:
         launch._Player = Player
 
     def read_gpu(self) -> Any:
-        """Return the states on the simulated GPU, as those of the CPU, whose empty arrays they have not."""
+        """Return the states on the simulated GPU in the form that those on the CPU have."""
         host = [part.copy_to_host() for part in self.player.state]
-        return type(self.states)(*host)
+        return self.kind(*host)
 
 
 def laws_of(policy: Any) -> list[str]:
@@ -146,11 +171,23 @@ def models_of(name: str) -> list[tuple[str, dict[str, Any]]]:
     return [*found, ("shared", {"model": "hybrid"})]
 
 
+def variants_of(name: str) -> Iterator[tuple[str, Any]]:
+    """Yield a policy with each of the variants that it accepts."""
+    usual = SOON.get(name, {})
+    for parameters in VARIANTS:
+        if set(parameters) <= set(db.policy(name).parameters):
+            try:
+                policy = db.policy(name, **{**usual, **parameters})
+            except (TypeError, ValueError):
+                continue
+            yield ", ".join(f"{key}={value}" for key, value in parameters.items()), policy
+
+
 def declared(name: str) -> Recorded:
     """Return what a policy says about itself."""
-    kind = {**POLICIES, **CONTEXTUAL_POLICIES}[name]
-    policy, functions = db.policy(name), kind.functions
-    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    policy = db.policy(name)
+    functions = policy.functions
+    defaults = {field.name: field.default for field in dataclasses.fields(policy)}
     facts = {
         "name": policy.name,
         "label": policy.label,
@@ -213,10 +250,10 @@ def numbers_of_scores(
         step = Step(number, arms, common, features, table, stream(SEED))
         functions.prepare(state, step, params)
         found["common"] = float(common)
-        kernels = {"score": functions.score, "posterior": functions.posterior}
+        kernels = {"posterior": functions.posterior, "score": functions.posterior is None and functions.score}
         kernels["number of the law"] = None if functions.law is None else functions.law.numbers
         for what, kernel in kernels.items():
-            if kernel is not None:
+            if kernel:
                 each = [kernel(state, arm, step, params) for arm in range(arms)]
                 found[what] = np.array(each, dtype=float)
         found["explore"] = bool(functions.explore(state, 0, step, params))
@@ -359,6 +396,8 @@ def cases_of(name: str, mode: str, watch: Watch) -> Iterator[tuple[Case, Any]]:
             kind = f"{models} models" if name in CONTEXTUAL_POLICIES else ""
             kind = ", ".join([kind, *(f"{key}={value}" for key, value in parameters.items())])
             yield from simulations(chosen, form, mode, models, kind, watch)
+    if mode == "interpreted":
+        yield from variants(name, mode, watch)
     if mode != "gpu" and not getattr(db.policy(name), "informed", getattr(db.policy(name), "is_oracle", False)):
         yield from bandits(name, mode)
 
@@ -378,6 +417,15 @@ def simulations(policy: Any, form: str, mode: str, models: str, kind: str, watch
                     f"{form} horizon, {played} steps", f"{arms} arms",
                 )  # fmt: skip
                 yield case, lambda a=(own, law, delayed, arms, played, models, mode, watch): simulated(*a)
+
+
+def variants(name: str, mode: str, watch: Watch) -> Iterator[tuple[Case, Any]]:
+    for kind, policy in variants_of(name):
+        law, steps, arms = laws_of(policy)[1], VARIANT_STEPS, VARIANT_ARMS
+        for delayed in (False, True):
+            when = "late rewards" if delayed else "no delay"
+            case = ("simulation", kind, f"rewards {law}", when, f"given horizon, {steps} steps", f"{arms} arms")
+            yield case, lambda a=(policy, law, delayed, arms, steps, "separate", mode, watch): simulated(*a)
 
 
 def bandits(name: str, mode: str) -> Iterator[tuple[Case, Any]]:
@@ -403,12 +451,12 @@ def record(name: str, mode: str, watch: Watch) -> dict[Case, Any]:
     found: dict[Case, Any] = {}
     try:
         for case, run in cases_of(name, mode, watch):
-            began = time.perf_counter()
+            began = time.process_time()
             try:
                 found[case] = run()
             except Exception as error:
                 found[case] = {(0, "error"): "".join(traceback.format_exception(error, limit=-3))}
-            print(f"    {time.perf_counter() - began:6.2f} s  {', '.join(case)}", flush=True)
+            print(f"  {time.process_time() - began:.2f} s: {', '.join(case)}", flush=True)
     except Exception as error:
         found["cases",] = {(0, "error"): "".join(traceback.format_exception(error, limit=-3))}
     return found
@@ -419,7 +467,7 @@ def main() -> None:
     parser.add_argument("mode", choices=MODES)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", default="0/1", help="i/n: only every n-th policy, from the i-th on")
-    parser.add_argument("--only", default="", help="only policies whose names contain this")
+    parser.add_argument("--only", action="append", help="only policies whose names contain this")
     parser.add_argument("--sources", type=Path, help="the folder that the package must have been imported from")
     asked = parser.parse_args()
     imported = Path(inspect.getfile(db)).resolve()
@@ -428,14 +476,14 @@ def main() -> None:
     watch = Watch()
     if asked.mode == "gpu":
         watch.watch_gpu()
-    names = [name for name in sorted({**POLICIES, **CONTEXTUAL_POLICIES}) if asked.only in name]
+    asked_for = asked.only or [""]
+    names = [name for name in sorted({**POLICIES, **CONTEXTUAL_POLICIES}) if any(part in name for part in asked_for)]
     first, each = map(int, asked.part.split("/"))
     for name in names[first::each]:
-        began, cpu = time.perf_counter(), time.process_time()
+        began = time.process_time()
         found = record(name, asked.mode, watch)
         (asked.folder / f"{name}.pickle").write_bytes(pickle.dumps(found))
-        spent = time.process_time() - cpu
-        print(f"{name}: {len(found)} cases, {time.perf_counter() - began:.1f} s, {spent:.1f} s of CPU", flush=True)
+        print(f"{name}: {len(found)} cases, {time.process_time() - began:.1f} s of CPU", flush=True)
 
 
 if __name__ == "__main__":

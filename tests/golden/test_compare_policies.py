@@ -111,7 +111,7 @@ def test_a_recorder_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.M
     failing.write_text("import sys; sys.exit('no sources')")
     monkeypatch.setattr(script, "RECORDER", failing)
     (folder := tmp_path / "records").mkdir()
-    error = script.recorded(tmp_path, "now", "interpreted", folder, "0/1", "")
+    error = script.recorded(tmp_path, "now", "interpreted", folder, "0/1", ["ucb"])
     assert error is not None
     assert "interpreted, now, part 0/1 failed" in error
     assert "no sources" in error
