@@ -10,9 +10,11 @@ anything differs, if a policy is missing, or if a case could not be recorded.
 """
 
 import argparse
+import contextlib
 import itertools
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -173,11 +175,21 @@ def recorded(sources: Path, side: str, mode: str, folder: Path, part: str, only:
     return None if done.returncode == 0 else f"{mode}, {side}, part {part} failed:\n{done.stdout[-500:]}{done.stderr}"
 
 
+@contextlib.contextmanager
+def without_waiting(pool: ThreadPoolExecutor) -> Iterator[None]:
+    """Let an error or an interrupt cancel what has not started."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
 def compare(sources: list[Path], modes: list[str], only: list[str], jobs: int, folder: Path) -> int:
     """Record both sides in all modes, compare them, and return how many cases differ or failed."""
-    different = 0
-    parts = [f"{part}/{PARTS_PER_JOB * jobs}" for part in range(PARTS_PER_JOB * jobs)]
-    with ThreadPoolExecutor(jobs) as pool:
+    different, count = 0, PARTS_PER_JOB * jobs if jobs > 1 else 1
+    parts = [f"{part}/{count}" for part in range(count)]
+    with ThreadPoolExecutor(jobs) as pool, without_waiting(pool):
         running: dict[str, list[Any]] = {}
         for mode in modes:
             running[mode] = []
@@ -202,6 +214,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes at the same time")
     asked = parser.parse_args()
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the checkout is removed, too
     with tempfile.TemporaryDirectory(prefix="same-decisions-") as folder:
         checkout = Path(folder) / "base"
         git = ["git", "-C", str(ROOT), "worktree"]

@@ -33,10 +33,16 @@ from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, PolicyState, Step
 SEED = 5
 MODES = ("interpreted", "compiled", "gpu")
 ARMS = (2, 10, 1500)
-STEPS = {  # by mode and number of arms; at most 128, 256, ... of them end before the horizon doubles
+STEPS = {  # by mode and number of arms; horizons that double do so after 128, 256, ... steps
     "interpreted": {2: 300, 10: 300, 1500: 12},
     "compiled": {2: 600, 10: 600, 1500: 300},
-    "gpu": {2: 20, 10: 20, 1500: 2},
+    "gpu": {2: 20, 10: 12, 1500: 1},
+}
+# In these modes every delay and, for most policies, every number of arms is compiled anew, or steps take very long
+DELAYS = {
+    "interpreted": {2: (False, True), 10: (False, True), 1500: (False, True)},
+    "compiled": {2: (True,), 10: (False, True), 1500: (False,)},
+    "gpu": {2: (True,), 10: (False,), 1500: (False,)},
 }
 SAMPLES = 6  # per case: after so many blocks of steps the state and the scores are recorded
 LAWS_IN_FULL = 2  # of a policy that accepts more reward laws, the others are played for fewer steps
@@ -139,7 +145,7 @@ def environment_of(policy: Any, law: str, arms: int, steps: int, models: str) ->
     """Return an environment whose best arm changes twice, with features if the policy needs them."""
     if policy.functions.contextual:
         return db.environment(
-            "lin-drift", arms=arms, dimension=3, change="jump", period=max(1, steps // 3), models=models, rewards=law
+            "lin-drift", arms=arms, dimension=3, change="redraw", period=max(1, steps // 3), models=models, rewards=law
         )
     means = np.linspace(0.1, 0.9, arms)
     starts = sorted({1, 1 + steps // 3, 1 + 2 * steps // 3})
@@ -326,11 +332,11 @@ def live(policy: Any, law: str, arms: int, steps: int, *, per_arm: bool, delayed
             if arms < 100:
                 change_arms(bandit, step, {"size": 2.0, "new": 0.0} if per_arm else None)
             context = given_context(step) if contextual else None
-            if step % 25 == 1 or step == steps:
+            if step % 50 == 1 or step == steps:
                 exact = bandit.exact_propensities(context)
                 known = exact is None or arms > 100
                 found[step, "exact propensities"] = exact
-                if step < 60 and arms < 100:
+                if exact is None and arms < 100:
                     found[step, "propensities"] = bandit.propensities(context, draws=20)
                 found[step, "beliefs"] = None if known else {name: tuple(arm) for name, arm in bandit.arms.items()}
             if step % 40 == 3 and arms < 100:
@@ -404,14 +410,16 @@ def cases_of(name: str, mode: str, watch: Watch) -> Iterator[tuple[Case, Any]]:
 
 def simulations(policy: Any, form: str, mode: str, models: str, kind: str, watch: Watch) -> Iterator[tuple[Case, Any]]:
     laws = laws_of(policy)
-    for arms in ARMS:
+    short = "hybrid" in kind  # it needs more time, and consists of the parts of the others
+    in_tree = policy.functions.idle_posterior is not None  # else a GPU treats many arms as it treats few
+    for arms in ARMS[:2] if short or (mode == "gpu" and not in_tree) else ARMS:
         steps = STEPS[mode][arms]
-        own = with_burn_in(policy, 0 if arms > 100 else 1 if mode == "gpu" else policy.burn_in)
-        for delayed in (False, True):
-            # Compiling, simulating a GPU and scoring many arms take long: then there is one law for each kind of delay
-            some = laws if mode == "interpreted" and arms < 100 else [laws[delayed % len(laws)]]
+        for delayed in DELAYS[mode][arms]:
+            # Otherwise there is one law for each kind of delay
+            some = laws if mode == "interpreted" and arms < 100 and not short else [laws[delayed % len(laws)]]
             for place, law in enumerate(some):
-                played = steps if place < LAWS_IN_FULL and kind.find("hybrid") < 0 else min(steps, FEW_STEPS)
+                played = steps if place < LAWS_IN_FULL and not short else min(steps, FEW_STEPS)
+                own = with_burn_in(policy, played // (2 * arms))
                 case = (
                     "simulation", *filter(None, [kind]), f"rewards {law}", "late rewards" if delayed else "no delay",
                     f"{form} horizon, {played} steps", f"{arms} arms",
@@ -436,7 +444,7 @@ def bandits(name: str, mode: str) -> Iterator[tuple[Case, Any]]:
             continue
         laws = laws_of(policy)
         for law in laws if mode == "interpreted" else laws[:1]:
-            for per_arm in (False, True) if policy.functions.contextual else (False,):
+            for per_arm in (False, True) if policy.functions.contextual and law == laws[0] else (False,):
                 kind = (["features of each arm"] if per_arm else []) + [f"rewards {law}", "late rewards"]
                 case = ("Bandit", *kind, f"{form} horizon, {LIVE_STEPS} steps", "4 arms")
                 options = {"per_arm": per_arm, "delayed": True}

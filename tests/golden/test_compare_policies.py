@@ -106,6 +106,17 @@ def test_missing_policies_differ_and_new_ones_do_not(
     assert script.compare_folders(folders, "interpreted") == different
 
 
+def test_two_records_of_the_same_policy_do_not_differ(tmp_path: Path) -> None:
+    folders = [tmp_path / side for side in script.SIDES]
+    for folder in folders:
+        folder.mkdir()
+        assert script.recorded(SCRIPT.parents[1] / "src", folder.name, "interpreted", folder, "0/1", ["w-swa"]) is None
+    assert script.compare_folders(folders, "interpreted") == 0
+    names = {what for found in script.read(folders[0], "w-swa").values() for _, what in found}
+    expected = {"chosen arm", "score of the next step", "slot 'plays'", "pending", "saved JSON", "exact propensities"}
+    assert expected <= names
+
+
 def test_a_recorder_that_fails_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = tmp_path / "failing.py"
     failing.write_text("import sys; sys.exit('no sources')")
