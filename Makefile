@@ -2,6 +2,7 @@
 # make paper          run the paper's experiments, draw its figures and check its claims
 # make test           run all linters and tests
 # make golden         compare all decisions with the recorded golden results (slow)
+# make same-decisions BASE=<commit>  compare all that every policy does with an earlier commit, bit by bit
 # make coverage       measure branch coverage of the algorithms without compiled code; at least 95 %
 # make mutants        mutation testing of the algorithms; takes hours
 # make test-steady    run the tests again and again in random order while the machine is busy
@@ -24,7 +25,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit compiled interpreted coverage mutants test-steady browser golden test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
+.PHONY: setup test lint unit compiled interpreted coverage mutants test-steady browser golden same-decisions test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
 
 setup: $(READY)
 
@@ -99,6 +100,12 @@ golden: $(READY)
 	$(BIN)/python tests/golden/check.py paper
 	NUMBA_DISABLE_JIT=1 $(BIN)/python tests/golden/check.py
 	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/tools/cudasim.py tests/golden/check.py
+
+# Choices, scores, states and saved bandits of every policy as they were at the commit BASE; options, given as
+# SAME="--only ucb --mode interpreted", are in scripts/compare_policies.py
+same-decisions: $(READY)
+	@[ "$(BASE)" ] || { echo "name the commit to compare with: make same-decisions BASE=main"; exit 1; }
+	$(BIN)/python scripts/compare_policies.py $(BASE) $(SAME)
 
 # Finished mutants are kept in out/mutants; mutants/run.py documents the options, given as MUTANTS="--jobs 16"
 mutants: $(READY)
