@@ -26,7 +26,13 @@ from dynabandit.stats.lift import (
     estimate_lift,
     has_interval,
 )
-from dynabandit.stats.sequential_tests import SIZE, add_excess, needed_evidence, sample_ratio_evidence
+from dynabandit.stats.sequential_tests import (
+    SIZE,
+    SIZE_WITH_RANGE,
+    add_excess,
+    needed_evidence,
+    sample_ratio_evidence,
+)
 
 STEPS = 10_000
 RUNS = 2_000
@@ -147,42 +153,36 @@ def measure_lift(trial: Trial) -> dict[str, Any]:
 
 @numba.njit
 def guard(
-    rng: np.random.Generator, values: int, low: float, bound: float, high: float, after: float, sign: float, steps: int
+    rng: np.random.Generator, low: float, bound: float, high: float, after: float, sign: float, steps: int
 ) -> int:
     """Return the first value at which the evidence exceeds that of five arms with one metric each, 0 if none does.
 
-    `values` is the law: 0 for shares of `high`, 1 for log-normal values without a known range. The mean is `bound`,
-    and `after` times that from the middle of the run.
+    Values are `low` or `high`. Their mean is `bound`, and `after` times that from the middle of the run.
     """
-    state = np.zeros(SIZE)
-    room = math.inf if values == 1 else (bound - low if sign > 0.0 else high - bound)
+    state = np.zeros(SIZE_WITH_RANGE)
+    room = bound - low if sign > 0.0 else high - bound
     for step in range(steps):
         mean = bound if step < steps // 2 else bound * after
-        if values == 1:
-            value = mean * math.exp(rng.normal(-(SIGMA**2) / 2.0, SIGMA))
-        else:
-            value = high if rng.random() < (mean - low) / (high - low) else low
+        value = high if rng.random() < (mean - low) / (high - low) else low
         if compiled_excess(state, sign * (value - bound), room) >= NEEDED:
             return step + 1
     return 0
 
 
-GUARDRAILS: dict[str, tuple[int, float, float, float, float]] = {
-    "errors of 1 %, at most": (0, 0.0, 0.01, 1.0, 1.0),
-    "errors of 20 %, at most": (0, 0.0, 0.2, 1.0, 1.0),
-    "errors of 20 %, at least": (0, 0.0, 0.2, 1.0, -1.0),
-    "latency (log-normal), no range, at most": (1, 0.0, 0.5, 0.0, 1.0),
-    "latency (log-normal), no range, at least": (1, 0.0, 0.5, 0.0, -1.0),
+GUARDRAILS: dict[str, tuple[float, float, float, float]] = {
+    "errors of 1 %, at most": (0.0, 0.01, 1.0, 1.0),
+    "errors of 20 %, at most": (0.0, 0.2, 1.0, 1.0),
+    "errors of 20 %, at least": (0.0, 0.2, 1.0, -1.0),
 }
 
 
-def measure_guardrail(law: int, low: float, bound: float, high: float, sign: float) -> dict[str, Any]:
+def measure_guardrail(low: float, bound: float, high: float, sign: float) -> dict[str, Any]:
     """Return the false alarms of five arms at the bound, and the delay when the mean then changes by a half."""
-    alarms = [guard(np.random.default_rng(seed), law, low, bound, high, 1.0, sign, STEPS) for seed in range(5 * RUNS)]
+    alarms = [guard(np.random.default_rng(seed), low, bound, high, 1.0, sign, STEPS) for seed in range(5 * RUNS)]
     any_arm = float(np.mean(np.reshape(np.array(alarms) > 0, (RUNS, 5)).any(axis=1)))
     after = 1.5 if sign > 0.0 else 0.5
     found = np.array(
-        [guard(np.random.default_rng(seed), law, low, bound, high, after, sign, 4 * STEPS) for seed in range(200)]
+        [guard(np.random.default_rng(seed), low, bound, high, after, sign, 4 * STEPS) for seed in range(200)]
     )
     delays = np.where(found > 0, found - 2 * STEPS, np.inf)
     return {
@@ -190,6 +190,69 @@ def measure_guardrail(law: int, low: float, bound: float, high: float, sign: flo
         "false_alarms_interval": list(wilson(any_arm, RUNS)),
         "median_delay": float(np.median(delays)),
         "detected": float(np.mean(found > 2 * STEPS)),
+    }
+
+
+class Unranged(NamedTuple):
+    """A law of values without a known range, whose mean is at the bound.
+
+    They are normal, or log-normal with `sigma`. After 1,000 values their standard deviation is `growth` times as large,
+    and `dependence` is the correlation of consecutive ones.
+    """
+
+    sigma: float = 0.0
+    sign: float = 1.0
+    growth: float = 1.0
+    dependence: float = 0.0
+
+
+UNRANGED = {
+    "normal": Unranged(),
+    "normal, standard deviation x 10 after 1,000 values": Unranged(growth=10.0),
+    "normal, standard deviation x 3 after 1,000 values": Unranged(growth=3.0),
+    "log-normal, sigma 2, at least": Unranged(2.0, -1.0),
+    "log-normal, sigma 1.5, at least": Unranged(1.5, -1.0),
+    "log-normal, sigma 1, at least": Unranged(1.0, -1.0),
+    "log-normal, sigma 1, at most": Unranged(1.0),
+    "normal, correlation 0.9": Unranged(dependence=0.9),
+}
+
+
+@numba.njit
+def guard_unranged(
+    rng: np.random.Generator, sigma: float, sign: float, growth: float, dependence: float, shifted: int, steps: int
+) -> int:
+    """Return the first value at which the evidence exceeds that of five arms with one metric each, 0 if none does.
+
+    From value `shifted` on, the mean is beyond the bound by half of the first standard deviation.
+    """
+    state, normal = np.zeros(SIZE), rng.standard_normal()
+    for step in range(steps):
+        normal = dependence * normal + math.sqrt(1.0 - dependence**2) * rng.standard_normal()
+        value = normal
+        if sigma > 0.0:
+            value = (math.exp(sigma * normal - sigma**2 / 2.0) - 1.0) / math.sqrt(math.expm1(sigma**2))
+        excess = sign * value * (growth if step >= 1_000 else 1.0) + (0.5 if step >= shifted else 0.0)
+        if compiled_excess(state, excess, math.inf) >= NEEDED:
+            return step + 1
+    return 0
+
+
+def measure_unranged(law: Unranged) -> dict[str, float]:
+    """Return the false alarms of five arms at the bound in 20,000 values, and how soon a shift is found.
+
+    It begins with the first value, or after 20,000 values at the bound.
+    """
+    alarms = [guard_unranged(np.random.default_rng(seed), *law, 2 * STEPS, 2 * STEPS) for seed in range(RUNS // 2)]
+    any_arm = float(np.mean(np.reshape(np.array(alarms) > 0, (RUNS // 10, 5)).any(axis=1)))
+    first = np.array([guard_unranged(np.random.default_rng(seed), *law, 0, 2 * STEPS) for seed in range(50)])
+    late = np.array([guard_unranged(np.random.default_rng(seed), *law, 2 * STEPS, 4 * STEPS) for seed in range(50)])
+    late = late[(late == 0) | (late > 2 * STEPS)]
+    return {
+        "false_alarms": any_arm,
+        "error": math.sqrt(any_arm * (1.0 - any_arm) / (RUNS // 10)),
+        "median_at_start": float(np.median(np.where(first > 0, first, np.inf))),
+        "median_late": float(np.median(np.where(late > 0, late - 2 * STEPS, np.inf))),
     }
 
 
@@ -209,13 +272,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("output", type=Path)
     output = parser.parse_args().output
-    results: dict[str, Any] = {"runs": RUNS, "steps": STEPS, "lift": {}, "guardrails": {}, "sample_ratio": {}}
+    results: dict[str, Any] = {
+        "runs": RUNS,
+        "steps": STEPS,
+        "lift": {},
+        "guardrails": {},
+        "unranged": {},
+        "sample_ratio": {},
+    }
     for name, trial in trials().items():
         results["lift"][name] = measure_lift(trial)
         print(name, results["lift"][name], flush=True)
     for name, case in GUARDRAILS.items():
         results["guardrails"][name] = measure_guardrail(*case)
         print(name, results["guardrails"][name], flush=True)
+    for name, law in UNRANGED.items():
+        results["unranged"][name] = measure_unranged(law)
+        print(name, results["unranged"][name], flush=True)
     for share, actual in ((0.1, 0.1), (0.5, 0.5), (0.1, 0.11), (0.1, 0.12), (0.5, 0.52)):
         results["sample_ratio"][f"share {share}, actually {actual}"] = measure_sample_ratio(share, actual)
     print(results["sample_ratio"])

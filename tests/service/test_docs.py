@@ -112,11 +112,15 @@ def test_the_page_about_the_lift_has_the_measured_numbers() -> None:
           for name, one in measured["lift"].items()),
         *(f"| {name} | {100 * one['false_alarms']:.1f} % | {one['median_delay']:,.0f} |"
           for name, one in measured["guardrails"].items()),
+        *(f"| {name} | {100 * one['false_alarms']:.1f} ± {100 * one['error']:.1f} % |"
+          for name, one in measured["unranged"].items()),
+        *(f"| {name} | {one['median_at_start']:,.0f} | {one['median_late']:,.0f} |"
+          for name, one in measured["unranged"].items() if " x " not in name),
         *(f"| {name} | {100 * rate:.1f} % |" for name, rate in measured["sample_ratio"].items()),
     ]  # fmt: skip
     assert [row for row in rows if row not in page] == []
     assert all(one["missed"] <= 0.05 for one in measured["lift"].values())
-    assert all(one["false_alarms"] <= 0.05 for one in measured["guardrails"].values())
+    assert all(one["false_alarms"] <= 0.05 for kind in ("guardrails", "unranged") for one in measured[kind].values())
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")

@@ -84,13 +84,18 @@ class HoldoutState(Struct):
 
 
 class GuardrailArm(Struct):
-    """What a guardrail knows about an arm; at an `evidence` of 1 the arm violates it."""
+    """What a guardrail knows about an arm; at an `evidence` of 1 the arm violates it.
+
+    `problem` says why a test without a range may raise more false alarms than promised, or cannot find a violation, if
+    the values show it.
+    """
 
     arm: str
     count: int
     mean: float
     evidence: float
     violated: bool
+    problem: str | None = None
 
 
 class GuardrailState(Struct):

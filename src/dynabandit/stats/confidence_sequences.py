@@ -75,3 +75,18 @@ def normal_limit(squares: float, start: float, alpha: float) -> float:
     """
     sum_of_both = squares + start
     return math.sqrt(sum_of_both * math.log(sum_of_both / (start * alpha * alpha)))
+
+
+@kernel
+def has_enough_values(size: float, squares: float, enough: float) -> bool:
+    """Return whether enough values without a range are known, and not a few large ones make up most of their sum.
+
+    `size` is the sum of their absolute values, `squares` that of their squares, and size^2 / squares their effective
+    number, which must exceed `enough`.
+
+    Examples
+    --------
+    >>> has_enough_values(76.0, 76.0, 75.0), has_enough_values(176.0, 76.0 + 100.0**2, 75.0)
+    (True, False)
+    """
+    return size**2 > enough * squares

@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.stats.confidence_sequences import bounded_limit, normal_limit
+from dynabandit.stats.confidence_sequences import bounded_limit, has_enough_values, normal_limit
 from dynabandit.stats.intervals import UNKNOWN, Estimate
 
 LIFT_ALPHA = 0.04  # error rates of the interval of the lift and of that of the holdout's mean: 5 % together
@@ -101,8 +101,8 @@ def has_interval(sums: LiftSums) -> bool:
     """Return whether both groups have enough rewards for the interval of unbounded ones."""
     return (
         min(sums.policy_count, sums.holdout_count) >= WARM_UP + FIRST_REPORT
-        and sums.policy_size**2 > FIRST_REPORT * sums.policy_squares
-        and sums.holdout_size**2 > FIRST_REPORT * sums.holdout_squares
+        and has_enough_values(sums.policy_size, sums.policy_squares, FIRST_REPORT)
+        and has_enough_values(sums.holdout_size, sums.holdout_squares, FIRST_REPORT)
     )
 
 

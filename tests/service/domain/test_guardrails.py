@@ -1,9 +1,11 @@
 """Guardrails: values count once, violations pause the arm and raise an alert in the same commit, replays are exact."""
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
+import structlog
 
 from dynabandit.service import api_types
 from dynabandit.service.compaction import compact
@@ -11,11 +13,13 @@ from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.alerts import api_alert
 from dynabandit.service.domain.events import ALERT, ARM, METRIC
+from dynabandit.service.domain.guardrails import Guardrails
 from dynabandit.service.domain.metric_values import add_metrics
 from dynabandit.service.domain.rewards import reward
 from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewardError, NotFoundError
 from dynabandit.service.http.responses import bandit_view
 from dynabandit.service.monitoring_types import Alert, Guardrail, SetGuardrails
+from dynabandit.service.projections.bandit_history import BanditHistory
 from tools.shop import Shop
 
 LATENCY = Guardrail(0.5, "max", [0.0, 10.0])
@@ -185,6 +189,47 @@ def test_guardrails_replay_exactly_and_can_be_changed(make_shop: Any) -> None:
     shop.work.states.clear()
     assert shop.state.monitoring.to_plain() == before
     shop.assert_replays()
+
+
+@pytest.mark.promise(168)
+def test_tests_without_a_range_of_an_earlier_release_start_again(make_shop: Any) -> None:
+    shop = make_shop(policy="ucb", guardrails=RULES)
+    for _ in range(10):
+        made = shop.decide()
+        measure(shop, made.step, latency=0.3, stock=1.0)
+        shop.reward(made, 1.0)
+    shop.store.save_snapshot(shop.bandit_number, shop.work.snapshot(shop.bandit_number))
+    compact(shop.store, before=2e12, now=0.0)
+    before = shop.state.monitoring.guardrails
+    start = json.loads(shop.store.start_of_log(shop.bandit_number))
+    state = json.loads(start["state"])
+    tests = state["monitoring"][1][2]
+    tests["stock"] = [[column, test[:10]] for column, test in tests["stock"]]  # as release 0.2.0 wrote them
+    start |= {"state": json.dumps(state), "state_hash": "3:its hash"}
+    shop.store.write([("UPDATE events SET body = ? WHERE sequence = 0", (json.dumps(start),))])
+    shop.store.write([("UPDATE snapshots SET state_hash = '3:its hash'", ())])
+    shop.work.states.clear()
+    with structlog.testing.capture_logs() as logged:
+        guardrails = shop.state.monitoring.guardrails
+    assert guardrails.tests == {"latency": before.tests["latency"], "stock": {}}
+    assert [(one["event"], one["bandit"], one["metric"]) for one in logged] == [("guardrail restarted", "b", "stock")]
+    made = shop.decide()
+    measure(shop, made.step, stock=1.0)
+    assert sum(test[0] for test in shop.state.monitoring.guardrails.tests["stock"].values()) == 1.0
+    shop.assert_replays()
+    history = json.loads(BanditHistory.at_start(shop.bandit_number, shop.store).to_json())
+    history["monitoring"][1][2] = tests
+    with pytest.raises(ValueError, match="of an earlier release"):
+        BanditHistory.from_json(shop.bandit_number, json.dumps(history), shop.store)
+
+
+def test_an_arm_shows_why_its_test_may_not_hold() -> None:
+    guardrails = Guardrails({"stock": RULES["stock"]}, 3)
+    for n in range(4_000):
+        guardrails.add("stock", 1, 1e9 if n == 100 else 1.0)
+    [stock] = guardrails.views(["red", "green", "blue"])
+    [green] = stock.arms
+    assert (green.evidence, green.problem) == (0.0, "a few values make up most of the distance from the bound")
 
 
 def test_metrics_of_removed_decisions_are_late(make_shop: Any) -> None:

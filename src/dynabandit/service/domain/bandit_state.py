@@ -47,14 +47,17 @@ from dynabandit.service.errors import ReplayMismatchError, unreadable
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 SNAPSHOT_FORMAT = "dynabandit.service.state"
 # The last release that decided by rules 1, by rules 2 and so on, up to the rules before those of this release. Append
-# the latest release when policies draw or decide otherwise, or a snapshot holds something else: its decisions are
-# then taken from the log. Append a migration, too, so that earlier releases do not open the store.
+# the latest release when policies draw or decide otherwise: its decisions are then taken from the log. Append a
+# migration, too, so that earlier releases do not open the store.
 # Rules 1 are not named in events and snapshots. Rules 2: decisions whose reward is in flight count. Rules 3: Beta and
 # gamma draws take fewer random numbers, and draws of many arms are made in a tree.
 EARLIER_RELEASES = ("0.1.0", "0.2.0.dev")
 RULES = len(EARLIER_RELEASES) + 1
 RULES_WITH_PENDING_PLAYS = 2
-HASH_PREFIX = f"{RULES}:"
+# Raised when snapshots hold something else although policies decide as before: those of earlier releases are then
+# neither read nor compared, and logs are replayed. 1: guardrails without a range are tested in batches.
+SNAPSHOT_CONTENT = 1
+HASH_PREFIX = f"{RULES}.{SNAPSHOT_CONTENT}:"
 
 
 class LoggedState:

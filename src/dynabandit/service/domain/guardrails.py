@@ -7,9 +7,18 @@ from typing import Any
 import msgspec
 
 from dynabandit.service.monitoring_types import Guardrail, GuardrailArm, GuardrailState
-from dynabandit.stats.sequential_tests import COUNT, SIZE, TOTAL, add_excess, evidence_of, needed_evidence
+from dynabandit.stats.sequential_tests import (
+    COUNT,
+    SIZE,
+    TOTAL,
+    add_excess,
+    evidence_of,
+    needed_evidence,
+    new_test,
+    unmet_condition,
+)
 
-MAX_TESTS = 100_000  # arms times metrics: the state of a bandit has ten numbers for each
+MAX_TESTS = 100_000  # arms times metrics: the state of a bandit has up to 18 numbers for each
 
 
 class Guardrails:
@@ -25,13 +34,14 @@ class Guardrails:
         self.tests: dict[str, dict[int, list[float]]] = {metric: {} for metric in rules}  # by metric and column
         self.violations: set[tuple[str, int]] = set()
         self.due: list[tuple[str, int]] = []  # violations for which the same commit will raise an alert
+        self.restarted: set[str] = set()  # metrics whose tests, of release 0.2.0 and without a range, were not read
 
     def add(self, metric: str, column: int, value: float) -> None:
         """Add a value of a metric for an arm."""
         rule = self.rules.get(metric)
         if rule is None:
             return
-        test = self.tests[metric].setdefault(column, [0.0] * SIZE)
+        test = self.tests[metric].setdefault(column, new_test(rule.room))
         evidence = add_excess(test, rule.sign * (value - rule.bound), rule.room)
         violation = (metric, column)
         if evidence >= self.needed(column) and violation not in self.violations and violation not in self.due:
@@ -69,7 +79,8 @@ class Guardrails:
 
     def _arm_view(self, metric: str, column: int, name: str) -> GuardrailArm:
         count, mean, evidence = self.count(metric, column), self.mean(metric, column), self.evidence(metric, column)
-        return GuardrailArm(name, count, mean, evidence, (metric, column) in self.violations)
+        problem = unmet_condition(self.tests[metric][column])
+        return GuardrailArm(name, count, mean, evidence, (metric, column) in self.violations, problem)
 
     def report(self, metric: str, column: int) -> None:
         """Note that an alert was raised."""
@@ -100,9 +111,14 @@ class Guardrails:
 
     @classmethod
     def from_plain(cls, content: list[Any]) -> "Guardrails":
-        """Return what `to_plain` was called on."""
+        """Return what `to_plain` was called on; tests of release 0.2.0 without a range start again."""
         rules, arms, tests, violations = content
         guardrails = cls({metric: Guardrail(*rule) for metric, rule in rules.items()}, arms)
-        guardrails.tests = {metric: dict(found) for metric, found in tests.items()}
+        for metric, found in tests.items():
+            ranged = guardrails.rules[metric].range is not None
+            readable = {column: test for column, test in found if ranged or len(test) == SIZE}
+            guardrails.tests[metric] = readable
+            if len(readable) < len(found):
+                guardrails.restarted.add(metric)
         guardrails.violations = {(metric, column) for metric, column in violations}
         return guardrails

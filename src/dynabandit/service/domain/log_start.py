@@ -12,6 +12,7 @@ from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedSt
 from dynabandit.service.domain.events import START, EventRow
 from dynabandit.service.domain.learning import EventLog
 from dynabandit.service.errors import ReplayMismatchError, unreadable
+from dynabandit.service.logging_setup import log as service_log
 from dynabandit.service.stores import Store
 
 
@@ -57,6 +58,9 @@ def state_at_start(store: Store, bandit_number: int, log: EventLog | None = None
         is_whole = False
     if not is_whole:
         raise _damaged(store, bandit_number)
+    for metric in sorted(state.monitoring.guardrails.restarted):
+        problem = "the compacted log has no evidence that this release can continue: the tests of its arms start again"
+        service_log.warning("guardrail restarted", bandit=state.settings.name, metric=metric, problem=problem)
     return state
 
 

@@ -355,6 +355,8 @@ class BanditHistory:
         history.latest_events.extend(EventRow(*event) for event in content["latest_events"])
         history.alerts.extend(EventRow(*event) for event in content["alerts"])
         history.monitoring = Monitoring.from_plain(content["monitoring"])
+        if history.monitoring.guardrails.restarted:
+            raise ValueError("its guardrails are those of an earlier release")
         history.points = ChartPoints.from_plain(content["points"])
         history.uniform = UniformBaseline.from_plain(content["uniform"])
         history._detectors = [ChangeDetector.from_list(one) for one in content["detectors"]]

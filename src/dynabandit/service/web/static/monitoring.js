@@ -46,8 +46,9 @@ function guardrailRows({ metric, bound, direction, range, arms }) {
   const limit = `${direction === "max" ? "at most" : "at least"} ${bound}`;
   const rule = h("th", { scope: "rowgroup", rowspan: Math.max(1, arms.length) }, metric, " ",
     h("span", { class: "soft small" }, limit, range && `, ${range[0]} to ${range[1]} possible`));
-  const rows = arms.map(({ arm, count: values, mean, evidence, violated }) => [
-    h("td", {}, arm, " ", violated && h("span", { class: "badge warm" }, "violated")),
+  const rows = arms.map(({ arm, count: values, mean, evidence, violated, problem }) => [
+    h("td", {}, arm, " ", violated && h("span", { class: "badge warm" }, "violated"),
+      problem && h("div", { class: "soft small" }, problem)),
     h("td", { class: "number" }, count(values)), h("td", { class: "number" }, metricText(mean)),
     h("td", { class: "number roomy" }, percent(evidence, 0))]);
   if (rows.length === 0) rows.push([h("td", { class: "soft", colspan: 4 }, "no values yet")]);
