@@ -194,7 +194,7 @@ def test_an_estimator_estimates_with_every_value_of_every_parameter(name: str) -
         if not isinstance(value, int) or value < LARGEST_SIZE
     ]
     for parameters in tried:
-        estimator = kind(**parameters)
+        estimator: Any = kind(**parameters)
         for value in rewards(20):
             if "dimension" in base:
                 estimator.update([1.0, value], value)

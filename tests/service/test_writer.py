@@ -6,7 +6,7 @@ import functools
 import itertools
 import threading
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -188,10 +188,10 @@ def test_a_store_that_fails_is_logged_when_it_begins_once_per_minute_and_when_it
         ("error", "store still fails"),
         ("info", "store works again"),
     ]
-    began, first, second, end = lines
+    began, first, later, end = lines
     assert (began["problem"], began["calls"]) == ("full", 1)
     assert (first["seconds"], first["calls"]) == (60.0, {"full": 60})
-    assert (second["seconds"], second["calls"]) == (120.0, {"full": 59, "locked": 1})
+    assert (later["seconds"], later["calls"]) == (120.0, {"full": 59, "locked": 1})
     assert (end["seconds"], end["calls"]) == (131.0, {"full": 125, "locked": 1})
 
 
@@ -318,7 +318,7 @@ def test_other_bandits_are_served_while_many_decisions_are_made_and_nobody_sees_
         with held_turns(monkeypatch, made=10) as reached:
             long = pool.submit(client.decide_many, "long", 100, "key")
             assert reached.wait(PATIENCE)
-            behind = [pool.submit(client.decide, "long"), pool.submit(client.state, "long")]
+            behind: list[Future[Any]] = [pool.submit(client.decide, "long"), pool.submit(client.state, "long")]
             assert client.decide("short").step == 1
             wait_for(lambda: len(server.service.writer._parked) == 2)
             assert client.state("short").step == 1

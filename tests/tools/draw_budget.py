@@ -6,6 +6,7 @@ from typing import Any
 from unittest import mock
 
 from dynabandit.core import streams
+from dynabandit.core.philox import philox
 
 
 class DrawBudget:
@@ -27,7 +28,7 @@ class DrawBudget:
 @contextmanager
 def draw_budget() -> Iterator[DrawBudget]:
     """Count the random numbers of the code inside."""
-    budget, draw = DrawBudget(), streams.philox
+    budget, draw = DrawBudget(), philox
 
     def counted(*key: int) -> Any:
         budget.spend()
