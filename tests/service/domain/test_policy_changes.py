@@ -313,7 +313,7 @@ def test_a_preview_that_hangs_ends_with_its_process_and_the_next_one_has_another
     assert server.service.preview_worker.started == before + 3
 
 
-@pytest.mark.promise(280)
+@pytest.mark.promise(282)
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit the memory of a process")
 def test_a_preview_that_needs_too_much_memory_is_refused(
     client: Client, server: Running, monkeypatch: pytest.MonkeyPatch
@@ -326,7 +326,7 @@ def test_a_preview_that_needs_too_much_memory_is_refused(
     server.service.preview_worker.end()
 
 
-@pytest.mark.promise(280)
+@pytest.mark.promise(282)
 def test_parameters_that_cannot_be_computed_with_are_refused(client: Client) -> None:
     client.create("b", ARMS, seed=2)
     refused = [("mix-ts", {"strength": 1e-15}), ("w-swa", {"sigma": 1e300}), ("lm-dsee", {"min_gap": 1e-300})]
