@@ -229,7 +229,7 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], message: str) -> N
 
 def test_arguments_may_be_at_their_limits_and_have_the_documented_defaults() -> None:
     assert LeastSquares(256, prior=1e12, forgetting=1e-9, step_size=0).params == (1e12, 1e-9, 0.0)
-    assert LeastSquares(1, prior=1e-300, forgetting="adaptive", memory=10, step_size=1).params == (1e-300, 0.9, 1.0)
+    assert LeastSquares(1, prior=1e-12, forgetting="adaptive", memory=10, step_size=1).params == (1e-12, 0.9, 1.0)
     assert LeastSquares(2, forgetting="adaptive", memory=10_000).params == pytest.approx((1.0, 0.9999, 0.2))
     assert LeastSquares(2, forgetting="adaptive").params == pytest.approx((1.0, 0.999, 0.2))
     assert LeastSquares(2).params == (1.0, 1.0, 0.2)

@@ -164,10 +164,11 @@ def test_replications_that_need_much_memory_do_not_run_all_at_once(monkeypatch: 
 def test_the_memory_of_the_process_is_limited() -> None:
     code = """
 import numpy, os
+from dynabandit.core.process_limits import STACK_BYTES
 from dynabandit.playground import __main__ as process
 process.main()
 try:
-    numpy.zeros(process.MOST_BYTES + process.STACK_BYTES * os.cpu_count(), numpy.uint8)
+    numpy.zeros(process.MOST_BYTES + STACK_BYTES * os.cpu_count(), numpy.uint8)
 except MemoryError:
     print("no more")
 """

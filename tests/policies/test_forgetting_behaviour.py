@@ -268,7 +268,7 @@ def test_the_rate_of_changes_is_learned() -> None:
     ("name", "parameters", "message"),
     [
         ("d-ts", {"discount": 0}, r"discount must be a number in \(0, 1\], got 0"),
-        ("d-ts", {"prior": (0, 1)}, r"each number in prior must be a number in \(0, inf\), got 0"),
+        ("d-ts", {"prior": (0, 1)}, r"each number in prior must be a number in \[1e-12, 1e\+12\], got 0"),
         ("d-ts", {"changes": 0}, "changes must be a whole number of at least 1 .*, got 0"),
         ("sw-ts", {"window": 0}, "window must be a whole number of at least 1 and at most .*, got 0"),
         ("sw-ts", {"window": 2.5}, "window must be a whole number of at least 1 and at most .*, got 2.5"),
@@ -289,8 +289,8 @@ def test_the_rate_of_changes_is_learned() -> None:
         ("exp3-s", {"sharing": 0.0}, r"sharing must be a number in \(0, 1\], got 0.0"),
         ("exp3-s", {"sharing": "1"}, r"sharing must be a number in \(0, 1\], got '1'"),
         ("rexp3", {"exploration": 1.5}, r"exploration must be a number in \(0, 1\], got 1.5"),
-        ("rexp3", {"batch": 0}, "batch must be a whole number of at least 1, got 0"),
-        ("rexp3", {"variation": 0.0}, r"variation must be a number in \(0, inf\), got 0.0"),
+        ("rexp3", {"batch": 0}, "batch must be a whole number of at least 1 and at most .*, got 0"),
+        ("rexp3", {"variation": 0.0}, r"variation must be a number in \[1e-09, 1e\+12\], got 0.0"),
     ],
 )
 def test_parameters_that_make_no_policy_are_refused(name: str, parameters: dict[str, object], message: str) -> None:

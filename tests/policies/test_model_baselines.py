@@ -186,7 +186,7 @@ def test_the_belief_is_averaged_over_the_drifts() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"drift": -0.1}, r"drift must be a number in \[0, inf\), got -0.1"),
+        ({"drift": -0.1}, r"drift must be a number in \[0, 1e\+12\], got -0.1"),
         ({"drift": "known"}, "drift must be a number of at least 0 or 'learnt', got 'known'"),
         ({"persistence": 0.0}, r"persistence must be a number in \(0, 1\], got 0.0"),
         ({"persistence": 1.5}, r"persistence must be a number in \(0, 1\], got 1.5"),

@@ -194,7 +194,7 @@ def test_a_first_epoch_of_ten_million_steps_is_accepted() -> None:
         ("borl", {"block": 11, "capacity": 10}, "block must be a whole number of at least 1 and at most 10, got 11"),
         ("borl", {"exploration": 0.0}, r"exploration must be a number in \(0, 1\], got 0.0"),
         ("lm-dsee", {"nu": 1.0}, r"nu must be a number in \[0, 1\), got 1.0"),
-        ("lm-dsee", {"b": 0.0}, r"b must be a number in \(0, 1\], got 0.0"),
+        ("lm-dsee", {"b": 0.0}, r"b must be a number in \[1e-08, 1\], got 0.0"),
         ("sw-ucb-sharp", {"alpha": 1.5}, r"alpha must be a number in \[0, 1\], got 1.5"),
         ("sw-ucb-sharp", {"capacity": 0}, "capacity must be a whole number of at least 1 and at most .*, got 0"),
     ],

@@ -14,7 +14,7 @@ from dynabandit.validation import LARGEST_FACTOR, check_field, number
 TOTAL, PLAYS = (sample_mean_policy.SLOTS.index(name) for name in ("total", "plays"))
 EPOCH, BEGIN = range(2)  # shared: the number of the epoch whose rewards are in memory, and the step before its first
 LONGEST = 10**7  # of a first epoch
-LEAST = 1e-6  # of min_gap, a and b: with smaller ones the first epoch would be too long
+LEAST = 1e-8  # of min_gap, a and b: with smaller ones the first epoch would be too long
 
 
 class Params(NamedTuple):
@@ -111,14 +111,14 @@ class LMDSEE(SampleMeanPolicy):
     Parameters
     ----------
     min_gap
-        The smallest difference between the best mean and another one, in [1e-6, 1]; the paper's gamma is 2 /
+        The smallest difference between the best mean and another one, in [1e-8, 1]; the paper's gamma is 2 /
         min_gap^2.
     nu
         The exponent of the number of changes, about t^nu in t steps, in [0, 1); by default their number is bounded.
     a
-        The paper's a, in [1e-6, 1e12]: the factor of the length of an epoch.
+        The paper's a, in [1e-8, 1e12]: the factor of the length of an epoch.
     b
-        The paper's b, in [1e-6, 1]: a factor in the logarithm of the exploration.
+        The paper's b, in [1e-8, 1]: a factor in the logarithm of the exploration.
     burn_in
         The number of plays of each arm before the policy decides; exploration needs none.
 
