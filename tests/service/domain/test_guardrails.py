@@ -1,5 +1,6 @@
 """Guardrails: values count once, violations pause the arm and raise an alert in the same commit, replays are exact."""
 
+import functools
 import json
 from typing import Any
 
@@ -12,7 +13,7 @@ from dynabandit.service.compaction import compact
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.alerts import api_alert
-from dynabandit.service.domain.events import ALERT, ARM, METRIC
+from dynabandit.service.domain.events import ALERT, ARM, METRIC, read_metric_key
 from dynabandit.service.domain.guardrails import Guardrails
 from dynabandit.service.domain.metric_values import add_metrics
 from dynabandit.service.domain.rewards import reward
@@ -178,12 +179,15 @@ def test_guardrails_replay_exactly_and_can_be_changed(make_shop: Any) -> None:
     guardrails = shop.state.monitoring.guardrails
     assert (guardrails.tests, guardrails.violations) == ({"latency": {}}, set()), "the tests start again"
     serve(shop, 20, seed=2)
+    for step in range(1, 100):
+        shop.run(functools.partial(reward, shop.work, shop.bandit_number, step, 1.0))
     before = shop.state.monitoring.to_plain()
     shop.store.write([("DELETE FROM snapshots", ())])
     shop.assert_replays()
     [compacted] = compact(shop.store, before=2e12, now=0.0)
     assert compacted.problem is None
-    assert len(shop.store.events(shop.bandit_number, 0, 100, (METRIC,))) == 1, "the last event stays"
+    kept = shop.store.events(shop.bandit_number, 0, 100, (METRIC,))
+    assert [read_metric_key(event.key)[0] for event in kept] == [100], "metrics go with their decisions"
     with pytest.raises(NotFoundError):
         measure(shop, 200, latency=0.1)
     shop.work.states.clear()

@@ -49,9 +49,9 @@ class LocalReplay:
         self.keep(state)
 
     def keep(self, state: LoggedState) -> None:
-        """Keep a copy of a state from which decisions will be made."""
+        """Keep a copy of a state from which decisions will be made; before the first event there is none."""
         base, decisions = state.sequence, self._waiting[state.sequence]
-        if decisions > 0 and state.rules == RULES and self._has_room(base, state.bandit, decisions):
+        if base > 0 and decisions > 0 and state.rules == RULES and self._has_room(base, state.bandit, decisions):
             self._bases[base] = state.bandit.copy()
 
     def _has_room(self, key: int | str, bandit: Bandit, decisions: int) -> bool:
