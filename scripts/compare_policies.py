@@ -37,7 +37,8 @@ MODES: dict[str, dict[str, str]] = {  # with these environment variables
 }
 SIDES = ("before", "now")
 PARTS_PER_JOB = 4  # so that all jobs end at about the same time
-FIRST_DIFFERENCES = 3  # of each case, that are shown
+FIRST_CASES = 4  # of each policy that differ and are shown
+FIRST_DIFFERENCES = 3  # of each of these cases
 MISSING = "(not recorded)"  # in place of a value that is only on one side
 
 
@@ -143,9 +144,12 @@ def compare_folders(folders: list[Path], mode: str) -> int:
         records = [read(folder, policy) for folder in folders]
         cases += len(records[0])
         values += sum(len(one) for one in records[0].values())
-        for report in compared(policy, *records):
-            different += 1
-            print(f"{mode}: {report}", flush=True)
+        reports = list(compared(policy, *records))
+        different += len(reports)
+        for report in reports[:FIRST_CASES]:
+            print(f"{mode}: {report}")
+        if more := len(reports[FIRST_CASES:]):
+            print(f"{mode}: {policy}: {more} more cases differ", flush=True)
     verdict = f"{different} cases differ" if different else "no differences"
     print(f"{mode}: {len(before & now)} policies, {cases} cases, {values} values: {verdict}", flush=True)
     if not before & now:

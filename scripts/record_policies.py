@@ -70,6 +70,7 @@ SOON: dict[str, dict[str, Any]] = {  # parameters with which policies forget and
 VARIANTS: tuple[dict[str, Any], ...] = (
     {"loss": "bernoulli", "step_size": 0.1, "floor": 0.5},
     {"step_size": "variance-scaled"},
+    {"discount": 0.9},
     {"discount": 0.3},  # what is stored in units of the discount is rescaled within 200 steps
     {"restart": "local"},
     {"restart": "global"},
@@ -87,8 +88,10 @@ VARIANTS: tuple[dict[str, Any], ...] = (
     {"tolerance": 0.2},
     {"capacity": 8},
     {"window": 20},
+    {"memory": 12.0, "step_size": 0.5},
 )
 VARIANT_STEPS, VARIANT_ARMS = 210, 4
+DIMENSION, VARIANT_DIMENSION = 3, 8  # of features; with many, several coordinates get their prior back at a time
 
 # The policy, where it decides, reward law, delay, horizon and arms; and what was recorded of it, in order
 Case = tuple[str, ...]
@@ -145,8 +148,9 @@ def environment_of(policy: Any, law: str, arms: int, steps: int, models: str) ->
     """Return an environment whose best arm changes twice, with features if the policy needs them."""
     if policy.functions.contextual:
         return db.environment(
-            "lin-drift", arms=arms, dimension=3, change="redraw", period=max(1, steps // 3), models=models, rewards=law
-        )
+            "lin-drift", arms=arms, dimension=VARIANT_DIMENSION if arms == VARIANT_ARMS else DIMENSION,
+            change="redraw", period=max(1, steps // 3), models=models, rewards=law,
+        )  # fmt: skip
     means = np.linspace(0.1, 0.9, arms)
     starts = sorted({1, 1 + steps // 3, 1 + 2 * steps // 3})
     each = [means, means[::-1], np.roll(means, arms // 2)]
@@ -429,7 +433,7 @@ def simulations(policy: Any, form: str, mode: str, models: str, kind: str, watch
 
 def variants(name: str, mode: str, watch: Watch) -> Iterator[tuple[Case, Any]]:
     for kind, policy in variants_of(name):
-        law, steps, arms = laws_of(policy)[1], VARIANT_STEPS, VARIANT_ARMS
+        law, steps, arms = laws_of(policy)[1], VARIANT_STEPS, VARIANT_ARMS  # fractional rewards, or counts
         for delayed in (False, True):
             when = "late rewards" if delayed else "no delay"
             case = ("simulation", kind, f"rewards {law}", when, f"given horizon, {steps} steps", f"{arms} arms")
@@ -461,7 +465,7 @@ def record(name: str, mode: str, watch: Watch) -> dict[Case, Any]:
         for case, run in cases_of(name, mode, watch):
             began = time.process_time()
             try:
-                found[case] = run()
+                found[case] = dict(sorted(run().items(), key=lambda entry: entry[0][0]))  # by step
             except Exception as error:
                 found[case] = {(0, "error"): "".join(traceback.format_exception(error, limit=-3))}
             print(f"  {time.process_time() - began:.2f} s: {', '.join(case)}", flush=True)

@@ -84,6 +84,21 @@ def test_the_first_differences_of_a_case_are_reported_and_the_others_counted() -
     ]
 
 
+def test_a_few_cases_of_a_policy_are_shown_and_all_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [tmp_path / side for side in script.SIDES]
+    for arm, folder in enumerate(folders):
+        folder.mkdir()
+        cases = {("simulation", f"{arms} arms"): {(1, "chosen arm"): arm} for arms in range(2, 12)}
+        (folder / "ucb.pickle").write_bytes(pickle.dumps(cases))
+    assert script.compare_folders(folders, "gpu") == 10
+    shown = capsys.readouterr().out
+    assert shown.count("chosen arm: 0 before, 1 now") == script.FIRST_CASES
+    assert f"gpu: ucb: {10 - script.FIRST_CASES} more cases differ" in shown
+    assert "gpu: 1 policies, 10 cases, 10 values: 10 cases differ" in shown
+
+
 def test_a_case_of_one_side_and_a_case_with_an_error_are_reported() -> None:
     error = {(0, "error"): "ValueError: horizon must be ..."}
     assert list(script.compared("ucb", {CASE: {}}, {})) == ["ucb, simulation, 2 arms: recorded only before"]
