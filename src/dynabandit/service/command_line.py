@@ -251,7 +251,7 @@ def allow_key(
 
 @keys_app.command("unit-secret")
 def show_unit_secret(id: str, store: StoreOption = DEFAULT_STORE) -> None:  # noqa: A002 - what users see
-    """Show the secret with which your server signs units for a page key."""
+    """Show the secret with which your server signs units for pages."""
     with _tables_of_key(id, store) as opened:
         role = _find_key(opened, id).role
         if role != "page":
