@@ -193,6 +193,12 @@ def variants_of(name: str) -> Iterator[tuple[str, Any]]:
             yield ", ".join(f"{key}={value}" for key, value in parameters.items()), policy
 
 
+def described(domain: Any) -> dict[str, Any]:
+    """Return the fields of a reward domain that are not at their defaults; earlier releases have fewer fields."""
+    defaults = domain._field_defaults
+    return {name: value for name, value in domain._asdict().items() if name not in defaults or value != defaults[name]}
+
+
 def declared(name: str) -> Recorded:
     """Return what a policy says about itself."""
     policy = db.policy(name)
@@ -204,8 +210,8 @@ def declared(name: str) -> Recorded:
         "parameters": policy.parameters,
         "defaults": {key: repr(value) for key, value in defaults.items()},
         "left_open": policy.left_open,
-        "reward domain": tuple(policy.rewards),
-        "reward domain of a Bandit": policy.live_rewards and tuple(policy.live_rewards),
+        "reward domain": described(policy.rewards),
+        "reward domain of a Bandit": policy.live_rewards and described(policy.live_rewards),
         "reward laws": laws_of(policy),
         "informed": getattr(policy, "informed", None) or getattr(policy, "is_oracle", False),
         "needs_double": policy.needs_double,
