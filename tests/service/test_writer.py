@@ -24,7 +24,6 @@ from dynabandit.service.errors import ReplayMismatchError, StoreError
 from dynabandit.service.failure_log import LINE_SECONDS, MAX_PROBLEMS, OTHERS, FailureLog
 from dynabandit.service.request_queue import WriterRequest
 from dynabandit.service.service import READY_CACHED, Service
-from dynabandit.service.settling import Settler
 from dynabandit.service.stores import Snapshot, SqliteStore, Store, open_store
 from dynabandit.service.turns import LongRun, Turns
 from tools.harness import (
@@ -212,13 +211,13 @@ def test_maintenance_that_fails_for_another_reason_is_logged_when_it_fails_and_w
 ) -> None:
     problems: list[str | None] = [None, "odd", "odd", "even", None, None, "odd"]
 
-    def find(settler: Settler) -> None:
+    def find() -> None:
         if (problem := problems.pop(0)) is not None:
             raise ArithmeticError(problem)
 
-    monkeypatch.setattr(Settler, "find", find)
     with contextlib.closing(SqliteStore(str(tmp_path / "store.db"))) as store:
         writer = Service(store).writer
+        monkeypatch.setattr(writer._settler, "find", find)
         with captured_log("writer") as lines:
             while problems:
                 writer._maintain()
