@@ -282,10 +282,10 @@ def failed_command(*arguments: str, code: int = 1) -> str:
 
 
 @contextlib.contextmanager
-def captured_log(module: str) -> Iterator[list[MutableMapping[str, Any]]]:
-    """Collect what a module of the service logs."""
+def captured_log(module: str, name: str = "log") -> Iterator[list[MutableMapping[str, Any]]]:
+    """Collect what a module of the service logs; `name` is what it calls the log."""
     capture = structlog.testing.LogCapture()
-    with mock.patch(f"dynabandit.service.{module}.log", structlog.wrap_logger(None, processors=[capture])):
+    with mock.patch(f"dynabandit.service.{module}.{name}", structlog.wrap_logger(None, processors=[capture])):
         yield capture.entries
 
 

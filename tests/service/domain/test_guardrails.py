@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import structlog
 
 from dynabandit.service import api_types
 from dynabandit.service.compaction import compact
@@ -21,6 +20,7 @@ from dynabandit.service.errors import ConflictError, InvalidValueError, LateRewa
 from dynabandit.service.http.responses import bandit_view
 from dynabandit.service.monitoring_types import Alert, Guardrail, SetGuardrails
 from dynabandit.service.projections.bandit_history import BanditHistory
+from tools.harness import captured_log
 from tools.shop import Shop
 
 LATENCY = Guardrail(0.5, "max", [0.0, 10.0])
@@ -213,7 +213,7 @@ def test_tests_without_a_range_of_an_earlier_release_start_again(make_shop: Any)
     shop.store.write([("UPDATE events SET body = ? WHERE sequence = 0", (json.dumps(start),))])
     shop.store.write([("UPDATE snapshots SET state_hash = '3:its hash'", ())])
     shop.work.states.clear()
-    with structlog.testing.capture_logs() as logged:
+    with captured_log("domain.log_start", "service_log") as logged:
         guardrails = shop.state.monitoring.guardrails
     assert guardrails.tests == {"latency": before.tests["latency"], "stock": {}}
     assert [(one["event"], one["bandit"], one["metric"]) for one in logged] == [("guardrail restarted", "b", "stock")]
