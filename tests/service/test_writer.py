@@ -281,14 +281,14 @@ def test_a_bandit_that_did_not_change_is_not_saved_again(sqlite_url: str) -> Non
 
 
 @contextlib.contextmanager
-def held_turns(monkeypatch: pytest.MonkeyPatch, made: int) -> Iterator[threading.Event]:
-    """Hold all long requests when so many decisions of bandit "long" are made; yield the event at which this is so."""
+def held_turns(monkeypatch: pytest.MonkeyPatch, made: int, name: str = "long") -> Iterator[threading.Event]:
+    """Hold all long requests when so many decisions of a bandit are made; yield the event at which this is so."""
     count, reached, released = 0, threading.Event(), threading.Event()
     decide, take = LoggedState.decide, Turns.take
 
     def counted(state: LoggedState, *arguments: Any) -> EventRow:
         nonlocal count
-        if state.settings.name == "long":
+        if state.settings.name == name:
             count += 1
             if count == made:
                 reached.set()
@@ -359,6 +359,28 @@ def test_many_decisions_are_made_again_if_another_replica_decides_meanwhile(
         assert [made.step for made in decisions] == list(range(2, 102))
         assert other.decide_many("long", 100, "key") == decisions
     assert_replay_agrees(postgres_url)
+
+
+@pytest.mark.promise(291)
+def test_many_decisions_for_a_bandit_that_was_created_while_they_waited_are_seen_by_nobody_before_their_end(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.service.turns.MOST_BEGUN", 1)
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _), ThreadPoolExecutor(2) as pool:
+        client.create("long", ARMS, seed=1)
+        with held_turns(monkeypatch, made=10, name="late") as late_reached:
+            with held_turns(monkeypatch, made=10) as reached:
+                long = pool.submit(client.decide_many, "long", 100)
+                assert reached.wait(PATIENCE)
+                late = pool.submit(client.decide_many, "late", 100)
+                wait_for(lambda: server.service.writer._turns._waiting)
+                client.create("late", ARMS, seed=1)
+            assert late_reached.wait(PATIENCE)
+            assert client.decide("late").step == 1
+            assert [event.sequence for event in client.events("late")] == [1, 2], "none is missing after kill -9"
+        assert len(long.result(PATIENCE)) == 100
+        assert [one.step for one in late.result(PATIENCE)] == list(range(2, 102))
+    assert_replay_agrees(sqlite_url)
 
 
 @pytest.mark.promise(291)

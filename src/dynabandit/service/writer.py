@@ -145,8 +145,11 @@ class Writer:
         if run is None:
             return
         request = run.request
-        self._work.touched |= run.bandits.keys()  # their states are ahead of the log, whatever fails now
-        if run.error is not None and (run.work.events or not isinstance(run.error, DomainError)):
+        self._work.touched |= run.sequences.keys()  # their states are ahead of the log, whatever fails now
+        is_failure = not isinstance(run.error, StoreError) and (
+            run.work.events or not isinstance(run.error, DomainError)
+        )
+        if run.error is not None and is_failure:
             log.error("call failed", exc_info=run.error)
             self._discard()
             request.error = run.error
@@ -154,7 +157,7 @@ class Writer:
         else:
             request.ended = run
             self._serve([request])
-        self._unpark(*run.bandits)
+        self._unpark(*run.sequences)
 
     def _run_and_commit(self, requests: list[WriterRequest]) -> None:
         """Run requests and commit them together; then each has its result or its error, or is parked."""
