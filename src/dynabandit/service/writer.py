@@ -44,6 +44,11 @@ LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wa
 RETRY_SECONDS = 0.25  # until loading or erasing is tried again
 
 
+def _run_in_one_piece(request: WriterRequest) -> None:
+    """Let a generator run to its end as one function."""
+    request.in_steps, request.run = False, functools.partial(_run_to_end, request.run)
+
+
 def _run_to_end(run: Callable[[UnitOfWork], Generator[None, None, Any]], work: UnitOfWork) -> Any:
     return finish(run(work))
 
@@ -146,10 +151,8 @@ class Writer:
             return
         request = run.request
         self._work.touched |= run.sequences.keys()  # their states are ahead of the log, whatever fails now
-        is_failure = not isinstance(run.error, StoreError) and (
-            run.work.events or not isinstance(run.error, DomainError)
-        )
-        if run.error is not None and is_failure:
+        usual: tuple[type[Exception], ...] = (StoreError,) if run.work.events else (StoreError, DomainError)
+        if run.error is not None and not isinstance(run.error, usual):
             log.error("call failed", exc_info=run.error)
             self._discard()
             request.error = run.error
@@ -169,9 +172,9 @@ class Writer:
             except WriteConflictError as conflict:
                 self._discard()
                 for request in requests:
-                    if request.ended is not None:  # it runs in one piece now, while its bandits are locked
-                        request.in_steps, request.ended = False, None
-                        request.run = functools.partial(_run_to_end, request.run)
+                    if request.ended is not None:  # while its bandits are locked
+                        request.ended = None
+                        _run_in_one_piece(request)
                 error = StoreError(str(conflict))
                 continue
             except StoreError as failure:
@@ -233,6 +236,11 @@ class Writer:
     def _result(self, request: WriterRequest) -> Any:
         if request.ended is not None:
             return request.ended.adopt(self._work)
+        if callable(request.in_steps):
+            if request.in_steps(self._work):
+                request.in_steps = True
+            else:
+                _run_in_one_piece(request)
         return None if request.in_steps else request.run(self._work)
 
     def _write(self, calls: int) -> None:
