@@ -14,6 +14,7 @@ from unittest import mock
 import pytest
 
 from dynabandit.bandit import Bandit
+from dynabandit.client import ServiceError
 from dynabandit.service import snapshots
 from dynabandit.service.api_types import Create
 from dynabandit.service.domain.bandit_state import LoggedState
@@ -39,6 +40,7 @@ from tools.harness import (
     status_of,
     talking,
 )
+from tools.patient_service import LONG_LIMITS
 from tools.waiting import PATIENCE, wait_for
 
 
@@ -459,6 +461,25 @@ def test_a_service_that_stops_ends_what_has_begun(sqlite_url: str, monkeypatch: 
                 assert reached.wait(PATIENCE)
                 server.server.should_exit = True
             assert len(long.result(PATIENCE)) == 100
+    assert_replay_agrees(sqlite_url)
+
+
+@pytest.mark.promise(91)
+def test_a_long_call_that_was_given_up_does_not_keep_the_service_from_stopping(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadPoolExecutor(1) as pool, held_turns(monkeypatch, made=10) as reached:
+        with (
+            running(open_store(sqlite_url), limits=LONG_LIMITS._replace(shutdown=1)) as server,
+            talking(server.url) as (client, _),
+        ):
+            client.create("long", ARMS, seed=1)
+            long = pool.submit(client.decide_many, "long", 100)
+            assert reached.wait(PATIENCE)
+            server.stop()
+            assert isinstance(long.exception(PATIENCE), ServiceError)
+        with contextlib.closing(open_store(sqlite_url)) as store:
+            assert [(event.kind, event.sequence) for event in store.log(store.find("long") or 0)] == [("create", 1)]
     assert_replay_agrees(sqlite_url)
 
 

@@ -60,6 +60,12 @@ class Turns:
         """Let the functions of requests, whose bandits are in memory, run in slices."""
         self._waiting += requests
 
+    def stop(self) -> list[WriterRequest]:
+        """End all functions where they are, and return their requests; the states of `busy` bandits are of no use."""
+        left = [run.request for run in self._begun] + self._waiting
+        self._begun, self._waiting = [], []
+        return left
+
     def take(self) -> LongRun | None:
         """Run the next function for a moment, and return it if it has ended."""
         self._begin()

@@ -127,8 +127,6 @@ class Writer:
                 self._settle(events=sum(request.events for request in batch))
             if self._timer() >= self._next_work_between and not is_last:
                 self._work_between_commits()
-        while self._turns:
-            self._take_turn()
         self._shutdown()
 
     def _must_continue(self) -> bool:
@@ -475,10 +473,17 @@ class Writer:
         self._settler.finish(requests)
 
     def _shutdown(self) -> None:
-        """Save the time and snapshots, and close the store."""
-        for request in self._parked:
+        """Save the time and snapshots, and close the store.
+
+        The server has given calls in progress their time: those that run in slices have no caller any more, and
+        nothing of them is committed.
+        """
+        self._work.touched |= self._turns.busy
+        self._work.discard()
+        left = [*self._turns.stop(), *self._parked]
+        for request in left:
             request.error = StoreError("the service is stopping")
-        self.requests.answer(self._parked)
+        self.requests.answer(left)
         self._loader.stop()
         with contextlib.suppress(StoreError):
             if self.is_prepared:
