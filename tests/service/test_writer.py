@@ -13,12 +13,15 @@ from unittest import mock
 
 import pytest
 
+from dynabandit.bandit import Bandit
+from dynabandit.client import ServiceError
 from dynabandit.service import snapshots
 from dynabandit.service.api_types import Create
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.changes import create
 from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.names import from_bytes
+from dynabandit.service.domain.rewards import learning_cost, takes_long
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ReplayMismatchError, StoreError
 from dynabandit.service.failure_log import LINE_SECONDS, MAX_PROBLEMS, OTHERS, FailureLog
@@ -36,6 +39,7 @@ from tools.harness import (
     status_of,
     talking,
 )
+from tools.patient_service import LONG_LIMITS
 from tools.waiting import PATIENCE, wait_for
 
 
@@ -280,25 +284,28 @@ def test_a_bandit_that_did_not_change_is_not_saved_again(sqlite_url: str) -> Non
 
 
 @contextlib.contextmanager
-def held_turns(monkeypatch: pytest.MonkeyPatch, made: int) -> Iterator[threading.Event]:
-    """Hold all long requests when so many decisions of bandit "long" are made; yield the event at which this is so."""
+def held_turns(
+    monkeypatch: pytest.MonkeyPatch, made: int, name: str = "long", method: str = "decide"
+) -> Iterator[threading.Event]:
+    """Hold all long requests at the time of so many calls of a bandit's method; yield the event at which this is so."""
     count, reached, released = 0, threading.Event(), threading.Event()
-    decide, take = LoggedState.decide, Turns.take
+    call, take = getattr(LoggedState, method), Turns.take
 
-    def counted(state: LoggedState, *arguments: Any) -> EventRow:
+    def counted(state: LoggedState, *arguments: Any, **named: Any) -> EventRow:
         nonlocal count
-        if state.settings.name == "long":
+        if state.settings.name == name:
             count += 1
             if count == made:
                 reached.set()
-        return decide(state, *arguments)
+        event: EventRow = call(state, *arguments, **named)
+        return event
 
     def held(turns: Turns) -> LongRun | None:
         if reached.is_set() and not released.wait(0.001):
             return None
         return take(turns)
 
-    monkeypatch.setattr(LoggedState, "decide", counted)
+    monkeypatch.setattr(LoggedState, method, counted)
     monkeypatch.setattr(Turns, "take", held)
     monkeypatch.setattr("dynabandit.service.turns.SLICE_SECONDS", 0.0)
     try:
@@ -361,6 +368,74 @@ def test_many_decisions_are_made_again_if_another_replica_decides_meanwhile(
 
 
 @pytest.mark.promise(291)
+def test_many_decisions_for_a_bandit_that_was_created_while_they_waited_are_seen_by_nobody_before_their_end(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.service.turns.MOST_BEGUN", 1)
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _), ThreadPoolExecutor(2) as pool:
+        client.create("long", ARMS, seed=1)
+        with held_turns(monkeypatch, made=10, name="late") as late_reached:
+            with held_turns(monkeypatch, made=10) as reached:
+                long = pool.submit(client.decide_many, "long", 100)
+                assert reached.wait(PATIENCE)
+                late = pool.submit(client.decide_many, "late", 100)
+                wait_for(lambda: server.service.writer._turns._waiting)
+                client.create("late", ARMS, seed=1)
+            assert late_reached.wait(PATIENCE)
+            assert client.decide("late").step == 1
+            assert [event.sequence for event in client.events("late")] == [1, 2], "none is missing after kill -9"
+        assert len(long.result(PATIENCE)) == 100
+        assert [one.step for one in late.result(PATIENCE)] == list(range(2, 102))
+    assert_replay_agrees(sqlite_url)
+
+
+@pytest.mark.promise(291)
+def test_other_bandits_are_served_while_many_rewards_are_learned_and_nobody_sees_a_part_of_these(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.service.domain.rewards.LEARNED_AT_ONCE", 50)
+    with running(open_store(store_url)) as server, talking(server.url) as (client, _), ThreadPoolExecutor(2) as pool:
+        for name in ("long", "short"):
+            client.create(name, ARMS, seed=1)
+        made = client.decide_many("long", 100)
+        pairs = [(one.decision, float(one.step % 2)) for one in made]
+        with held_turns(monkeypatch, made=10, method="append") as reached:
+            long = pool.submit(client.reward_many, [*pairs, ("unknown", 1.0), (pairs[0][0], 0.0)])
+            assert reached.wait(PATIENCE)
+            behind = pool.submit(status_of, client.reward, made[20].decision, 1 - made[20].step % 2)
+            short = client.decide("short")
+            client.reward_many([(short.decision, 1.0)])
+            server.finish_maintenance()
+            assert not long.done()
+            with contextlib.closing(open_store(store_url)) as reader:
+                number = reader.find("long")
+                assert number is not None
+                assert reader.last_sequence(number) == 101, "all or nothing"
+        assert [one.status for one in long.result(PATIENCE)] == [200] * 100 + [404, 409]
+        assert behind.result(PATIENCE) == 409
+        assert {one.status for one in client.reward_many(pairs, "long")} == {200}
+        assert status_of(client.reward_many, [*pairs, (pairs[0][0], 1e9)]) == 422
+        assert status_of(client.reward_many, pairs, "missing") == 404
+        assert len(list(client.events("long"))) == 201
+    assert_replay_agrees(store_url)
+
+
+def test_rewards_of_large_models_count_for_as_many_as_they_take_time() -> None:
+    def state(columns: int, policy: str = "lin-ts") -> Any:
+        features = {f"f{number}": "number" for number in range(columns)} if columns else None
+        bandit = Bandit(policy, ["a", "b"], seed=1, features=features)
+        return mock.Mock(bandits=[bandit])
+
+    assert learning_cost(state(0, "ts")) == learning_cost(state(5)) == 1
+    assert learning_cost(state(200)) > 10 * learning_cost(state(40))
+    work: Any = mock.Mock(states={1: state(0, "ts"), 2: state(200)})
+    assert not takes_long(work, [1] * 1_000)
+    assert takes_long(work, [1] * 1_001)
+    assert takes_long(work, [2] * 100)
+    assert not takes_long(work, [2] * 5 + [3])
+
+
+@pytest.mark.promise(291)
 def test_many_decisions_that_fail_in_the_middle_leave_nothing(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _), ThreadPoolExecutor(1) as pool:
         client.create("long", ARMS, seed=1)
@@ -385,6 +460,25 @@ def test_a_service_that_stops_ends_what_has_begun(sqlite_url: str, monkeypatch: 
                 assert reached.wait(PATIENCE)
                 server.server.should_exit = True
             assert len(long.result(PATIENCE)) == 100
+    assert_replay_agrees(sqlite_url)
+
+
+@pytest.mark.promise(91)
+def test_a_long_call_that_was_given_up_does_not_keep_the_service_from_stopping(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadPoolExecutor(1) as pool, held_turns(monkeypatch, made=10) as reached:
+        with (
+            running(open_store(sqlite_url), limits=LONG_LIMITS._replace(shutdown=1)) as server,
+            talking(server.url) as (client, _),
+        ):
+            client.create("long", ARMS, seed=1)
+            long = pool.submit(client.decide_many, "long", 100)
+            assert reached.wait(PATIENCE)
+            server.stop()
+            assert isinstance(long.exception(PATIENCE), ServiceError)
+        with contextlib.closing(open_store(sqlite_url)) as store:
+            assert [(event.kind, event.sequence) for event in store.log(store.find("long") or 0)] == [("create", 1)]
     assert_replay_agrees(sqlite_url)
 
 

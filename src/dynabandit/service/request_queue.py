@@ -26,7 +26,8 @@ MAX_PARKED = 1_000  # requests that wait until their bandits are loaded
 class WriterRequest:
     """A function to run in the writer's thread, its result or error, and the future that gets one of them.
 
-    With `in_steps` the function is a generator, which returns the result, and `ended` is its run (`turns.py`).
+    With `in_steps` the function is a generator, which returns the result, and `ended` is its run (`turns.py`). Whether
+    a generator is run in steps, or to its end at once, may be left to a function.
     """
 
     run: Callable[[UnitOfWork], Any]
@@ -37,7 +38,7 @@ class WriterRequest:
     idempotency_key: str | None = None
     unit: str | None = None
     bandit_keys: Collection[tuple[int, str]] = ()
-    in_steps: bool = False
+    in_steps: bool | Callable[[UnitOfWork], bool] = False
     started: float = 0.0
     future: asyncio.Future[Any] | None = None
     abandoned: bool = False
@@ -122,7 +123,7 @@ class RequestQueue:
         idempotency_key: str | None = None,
         unit: str | None = None,
         bandit_keys: Collection[tuple[int, str]] = (),
-        in_steps: bool = False,
+        in_steps: bool | Callable[[UnitOfWork], bool] = False,
         priority: bool = False,
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
@@ -131,7 +132,8 @@ class RequestQueue:
         will look up the `idempotency_key`, the `unit`, and `bandit_keys`, other keys with their bandits. A function
         that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and rewards
         are refused. After a conflict with another process the function runs again. A generator runs `in_steps`:
-        requests for other bandits are served between them, and its commit follows its end.
+        requests for other bandits are served between them, and its commit follows its end. With a function, which is
+        asked when the bandits are in memory, only if that returns true; otherwise it runs to its end at once.
         """
         assert self.loop is not None
         self.admission.enter(events, priority)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import WriteConflictError
 from dynabandit.service.request_queue import WriterRequest
@@ -18,13 +17,13 @@ MOST_BEGUN = 20  # functions that have turns; further ones wait until one of the
 class LongRun:
     """A function that runs in slices, with a unit of work of its own: nothing of it is committed before its end.
 
-    `bandits` has the states that it uses, and `sequences` their latest events in the log.
+    Its unit of work has only the states that it began with, and reads others from the store, so that nothing else sees
+    what it changes. `sequences` has the latest events of these bandits in the log.
     """
 
     request: WriterRequest
     work: UnitOfWork
     steps: Generator[None, None, Any]
-    bandits: dict[int, LoggedState]
     sequences: dict[int, int]
     error: Exception | None = None
 
@@ -32,7 +31,7 @@ class LongRun:
         """Add what the function has done to the next commit, and return its result or raise its error."""
         if self.error is not None:
             raise self.error
-        if any(work.states.get(bandit_number) is not state for bandit_number, state in self.bandits.items()):
+        if any(work.states.get(bandit_number) is not state for bandit_number, state in self.work.states.items()):
             raise WriteConflictError("a bandit was loaded again meanwhile")
         work.adopt(self.work)
         return self.request.result
@@ -55,11 +54,17 @@ class Turns:
     @property
     def busy(self) -> set[int]:
         """The bandits whose functions have begun and not ended."""
-        return {bandit_number for run in self._begun for bandit_number in run.bandits}
+        return {bandit_number for run in self._begun for bandit_number in run.sequences}
 
     def add(self, requests: list[WriterRequest]) -> None:
         """Let the functions of requests, whose bandits are in memory, run in slices."""
         self._waiting += requests
+
+    def stop(self) -> list[WriterRequest]:
+        """End all functions where they are, and return their requests; the states of `busy` bandits are of no use."""
+        left = [run.request for run in self._begun] + self._waiting
+        self._begun, self._waiting = [], []
+        return left
 
     def take(self) -> LongRun | None:
         """Run the next function for a moment, and return it if it has ended."""
@@ -90,8 +95,8 @@ class Turns:
                 self._waiting.append(request)
                 busy |= request.bandits_needed  # requests for a bandit stay in their order
                 continue
-            known, work = self._work.states, self._work.apart()
-            states = {one: known[one] for one in request.bandits_needed & known.keys()}
-            sequences = {bandit_number: state.sequence for bandit_number, state in states.items()}
-            self._begun.append(LongRun(request, work, request.run(work), states, sequences))
+            states = self._work.states
+            sequences = {one: states[one].sequence for one in request.bandits_needed & states.keys()}
+            work = self._work.apart(sequences)
+            self._begun.append(LongRun(request, work, request.run(work), sequences))
             busy |= request.bandits_needed

@@ -44,6 +44,11 @@ LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wa
 RETRY_SECONDS = 0.25  # until loading or erasing is tried again
 
 
+def _run_in_one_piece(request: WriterRequest) -> None:
+    """Let a generator run to its end as one function."""
+    request.in_steps, request.run = False, functools.partial(_run_to_end, request.run)
+
+
 def _run_to_end(run: Callable[[UnitOfWork], Generator[None, None, Any]], work: UnitOfWork) -> Any:
     return finish(run(work))
 
@@ -122,8 +127,6 @@ class Writer:
                 self._settle(events=sum(request.events for request in batch))
             if self._timer() >= self._next_work_between and not is_last:
                 self._work_between_commits()
-        while self._turns:
-            self._take_turn()
         self._shutdown()
 
     def _must_continue(self) -> bool:
@@ -145,8 +148,9 @@ class Writer:
         if run is None:
             return
         request = run.request
-        self._work.touched |= run.bandits.keys()  # their states are ahead of the log, whatever fails now
-        if run.error is not None and (run.work.events or not isinstance(run.error, DomainError)):
+        self._work.touched |= run.sequences.keys()  # their states are ahead of the log, whatever fails now
+        usual: tuple[type[Exception], ...] = (StoreError,) if run.work.events else (StoreError, DomainError)
+        if run.error is not None and not isinstance(run.error, usual):
             log.error("call failed", exc_info=run.error)
             self._discard()
             request.error = run.error
@@ -154,7 +158,7 @@ class Writer:
         else:
             request.ended = run
             self._serve([request])
-        self._unpark(*run.bandits)
+        self._unpark(*run.sequences)
 
     def _run_and_commit(self, requests: list[WriterRequest]) -> None:
         """Run requests and commit them together; then each has its result or its error, or is parked."""
@@ -166,9 +170,9 @@ class Writer:
             except WriteConflictError as conflict:
                 self._discard()
                 for request in requests:
-                    if request.ended is not None:  # it runs in one piece now, while its bandits are locked
-                        request.in_steps, request.ended = False, None
-                        request.run = functools.partial(_run_to_end, request.run)
+                    if request.ended is not None:  # while its bandits are locked
+                        request.ended = None
+                        _run_in_one_piece(request)
                 error = StoreError(str(conflict))
                 continue
             except StoreError as failure:
@@ -230,6 +234,11 @@ class Writer:
     def _result(self, request: WriterRequest) -> Any:
         if request.ended is not None:
             return request.ended.adopt(self._work)
+        if callable(request.in_steps):
+            if request.in_steps(self._work):
+                request.in_steps = True
+            else:
+                _run_in_one_piece(request)
         return None if request.in_steps else request.run(self._work)
 
     def _write(self, calls: int) -> None:
@@ -464,10 +473,17 @@ class Writer:
         self._settler.finish(requests)
 
     def _shutdown(self) -> None:
-        """Save the time and snapshots, and close the store."""
-        for request in self._parked:
+        """Save the time and snapshots, and close the store.
+
+        The server has given calls in progress their time: those that run in slices have no caller any more, and
+        nothing of them is committed.
+        """
+        self._work.touched |= self._turns.busy
+        self._work.discard()
+        left = [*self._turns.stop(), *self._parked]
+        for request in left:
             request.error = StoreError("the service is stopping")
-        self.requests.answer(self._parked)
+        self.requests.answer(left)
         self._loader.stop()
         with contextlib.suppress(StoreError):
             if self.is_prepared:

@@ -145,6 +145,28 @@ def test_defaults_are_given_to_every_one_of_many_pages_of_decisions(
     assert sum(arm.effective_size or 0.0 for arm in client.state("b").arms) == 1200
 
 
+@pytest.mark.promise(291)
+def test_decisions_of_large_models_are_learned_in_smaller_pages(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynabandit.service.domain.rewards.learning_cost", lambda state: 400)
+    store, clock = open_store(sqlite_url), ManualClock()
+    store.prepare()
+    work = UnitOfWork(store, clock)
+    state, _ = changes.create(work, "b", api_types.Create(arms=ARMS, seed=1, reward_window=10, default_reward=0.5))
+    decide(work, "b", api_types.Decide(5))
+    pages = list[list[str]]()
+    clock.seconds = 11.0
+    is_due = True
+    while is_due:
+        store.commit(work.events, work.created)
+        work.clear()
+        is_due = settle_due(work, state.bandit_number)
+        pages.append([row.kind for row in work.events])
+    assert pages == [["learn", "close", "close"], ["learn", "close", "close"], ["learn", "close"]]
+    store.close()
+
+
 @pytest.mark.promise(30)
 def test_a_decision_is_closed_after_the_end_of_its_window_and_not_at_it(sqlite_url: str) -> None:
     store, clock = open_store(sqlite_url), ManualClock()

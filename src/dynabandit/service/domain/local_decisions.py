@@ -7,7 +7,7 @@ from dynabandit.service.domain import rewards
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.deciders import MAX_MISSING, local_key
 from dynabandit.service.domain.decision_details import DecisionDetails, check_context_size
-from dynabandit.service.domain.decisions import about_context, assign, check_imported, is_uncounted
+from dynabandit.service.domain.decisions import Steps, about_context, assign, check_imported, is_uncounted
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
@@ -22,8 +22,14 @@ class StoredBatch(NamedTuple):
     errors: list[rewards.RewardError | None]
 
 
-def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> StoredBatch:
-    """Store what is new in a batch."""
+def takes_long(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> bool:
+    """Whether a batch takes so long that it is stored in steps."""
+    bandit_number = work.named(name).bandit_number
+    return rewards.takes_long(work, [bandit_number] * (len(batch.decisions) + len(batch.rewards)))
+
+
+def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> Steps[StoredBatch]:
+    """Store what is new in a batch, with a step for each decision and reward."""
     state = work.named(name)
     if batch.id != public_id(state.bandit_number):
         raise ConflictError(
@@ -36,13 +42,14 @@ def store_batch(work: UnitOfWork, name: str, batch: local_types.LocalBatch) -> S
         work.look_up_units(state.bandit_number, (one.unit for one in batch.decisions if one.unit is not None))
     for step in _new_steps(work, state, batch):
         _take(work, state, batch, step)
+        yield
     given = [(one.decider, one.step) for one in batch.rewards]
     steps = _service_steps(work, state, given)
     errors: list[rewards.RewardError | None] = []
     for local, one in zip(given, batch.rewards, strict=True):
         found = (state.bandit_number, steps[local]) if local in steps else None
         try:  # a reward that is not valid since the policy was changed must not keep others from being stored
-            errors += rewards.reward_many(work, [rewards.RewardOfDecision(found, one.reward)], None)
+            errors += yield from rewards.reward_many(work, [rewards.RewardOfDecision(found, one.reward)], None)
         except InvalidValueError as error:
             errors.append(error)
     progress = state.deciders.get(batch.decider)

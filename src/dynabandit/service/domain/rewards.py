@@ -1,11 +1,14 @@
 """Rewards: which one counts, which one is late, and what a decision gets when its window ends without one."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from dynabandit.bandit.live_policies import models_size
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.decision_details import read_details
+from dynabandit.service.domain.decisions import Steps
 from dynabandit.service.domain.events import CLOSE, LEARN, REWARD, LoggedDecision
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import in_namespace
@@ -24,6 +27,8 @@ from dynabandit.validation import listed
 
 RewardError = DomainError | ReplayMismatchError
 SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
+LEARNED_AT_ONCE = 1_000  # rewards of a request, without models; more are learned in steps, between others' requests
+MODEL_NUMBERS = 1_000  # numbers of the models of an arm that take as long to learn as a reward without models
 
 
 class RewardOfDecision(NamedTuple):
@@ -47,8 +52,26 @@ def reward(
     _count(work, state, step, value, arm)
 
 
-def reward_many(work: UnitOfWork, given: Sequence[RewardOfDecision], namespace: str | None) -> list[RewardError | None]:
-    """Count rewards as `reward` does, and return the error of each; a value that is not valid rejects all."""
+def takes_long(work: UnitOfWork, bandit_numbers: Iterable[int]) -> bool:
+    """Whether rewards of these bandits, one of each, take so long that they are learned in steps."""
+    counts = Counter(bandit_numbers)
+    return sum(count * learning_cost(work.states[one]) for one, count in counts.items() if one in work.states) > (
+        LEARNED_AT_ONCE
+    )
+
+
+def learning_cost(state: LoggedState) -> int:
+    """Return how many rewards without models take as long as one of a bandit."""
+    return max(1, sum(models_size(one.policy, 1, one.context) for one in state.bandits) // MODEL_NUMBERS)
+
+
+def reward_many(
+    work: UnitOfWork, given: Sequence[RewardOfDecision], namespace: str | None
+) -> Steps[list[RewardError | None]]:
+    """Count rewards as `reward` does, with a step for each, and return the error of each.
+
+    A value that is not valid rejects all.
+    """
     states: dict[int, LoggedState | None] = {}
     damaged: dict[int, ReplayMismatchError] = {}
     for bandit_number in {one.decision[0] for one in given if one.decision is not None}:
@@ -72,6 +95,7 @@ def reward_many(work: UnitOfWork, given: Sequence[RewardOfDecision], namespace: 
                 raise _no_decision(work, *found)
             _count(work, state, found[1], value, arm)
             results.append(None)
+            yield
         except DomainError as error:
             results.append(error)
     return results
@@ -180,6 +204,7 @@ def settle_due(work: UnitOfWork, bandit_number: int, page: int = SETTLE_PAGE) ->
     if window is None:
         state.due_at = float("inf")
         return False
+    page = max(1, page // learning_cost(state))
     now, window_end = work.now(state), window + work.clock.grace()  # read once: a decision is learned, then closed
     at_once = state.learner.rule == AT_ONCE
     next_learned = float("inf") if at_once else _learn_held(work, state, now, window, window_end, page)

@@ -51,9 +51,10 @@ class UnitOfWork:
         self.stored_units: dict[BanditUnit, UnitRow | None] = {}  # that were looked up in the store
         self.nonexistent: set[int] = set()  # bandits that are known not to be in the store
 
-    def apart(self) -> "UnitOfWork":
-        """Return a unit of work with the same states, and a batch of its own for `adopt`."""
+    def apart(self, bandit_numbers: Iterable[int]) -> "UnitOfWork":
+        """Return a unit of work with these of the states, and a batch of its own for `adopt`."""
         other = copy.copy(self)
+        other.states = {bandit_number: self.states[bandit_number] for bandit_number in bandit_numbers}
         other.clear()
         return other
 

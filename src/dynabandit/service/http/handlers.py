@@ -129,15 +129,18 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
             f"rewards must belong to at most {MAX_LOCKED_BANDITS} bandits per call, got {len(bandit_numbers)}"
         )
 
-    def run(work: UnitOfWork) -> list[rewards.RewardError | None]:
+    def run(work: UnitOfWork) -> decisions.Steps[list[rewards.RewardError | None]]:
         if name is None:
-            return rewards.reward_many(work, given, namespace)
+            return (yield from rewards.reward_many(work, given, namespace))
         bandit_number = work.named(name).bandit_number
         is_own = (one.decision is not None and one.decision[0] == bandit_number for one in given)
         own = [one if is_there else one._replace(decision=None) for one, is_there in zip(given, is_own, strict=True)]
-        return rewards.reward_many(work, own, namespace)
+        return (yield from rewards.reward_many(work, own, namespace))
 
-    errors = await service.writer.submit(run, name=name, bandits=bandit_numbers, events=len(given))
+    def takes_long(work: UnitOfWork) -> bool:
+        return rewards.takes_long(work, (one.decision[0] for one in given if one.decision is not None))
+
+    errors = await service.writer.submit(run, name=name, bandits=bandit_numbers, events=len(given), in_steps=takes_long)
     results = [reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
     return Result(api_types.RewardResults(results))
 

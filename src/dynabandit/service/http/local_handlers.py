@@ -74,7 +74,10 @@ async def add_local_decisions(service: Service, request: Request, body: local_ty
             decision.unit = checked_name(decision.unit, f"decisions[{place}].unit")
     events = len(body.decisions) + len(body.rewards)
     stored = await service.writer.submit(
-        lambda work: local_decisions.store_batch(work, name, body), name=name, events=events
+        lambda work: local_decisions.store_batch(work, name, body),
+        name=name,
+        events=events,
+        in_steps=lambda work: local_decisions.takes_long(work, name, body),
     )
     ids = [local_id(one.decider, one.step) for one in body.rewards]
     results = [reward_result(decision, error) for decision, error in zip(ids, stored.errors, strict=True)]
