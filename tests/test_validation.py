@@ -202,6 +202,14 @@ def test_only_the_beginning_of_a_long_name_is_looked_up_and_quoted(monkeypatch: 
     assert [call.args[0] for call in find.call_args_list] == ["x" * 100]
 
 
+def test_a_name_is_compared_with_few_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = mock.Mock(return_value=[])
+    monkeypatch.setattr(difflib, "get_close_matches", find)
+    for length, known, most in ((150, ["x" * 200] * 2000, 20), (10, ["x" * 10] * 2000, 2000), (0, ["x"] * 10, 10)):
+        validation.suggestion("x" * length, known)
+        assert len(find.call_args.args[1]) == most, "each pair takes time for each pair of characters"
+
+
 def test_the_most_similar_name_is_suggested_if_there_is_one() -> None:
     known = ["ucb", "sw-ucb", "aff-ucb1"]
     assert validation.suggestion("swucb", known) == " Did you mean 'sw-ucb'?"

@@ -110,10 +110,11 @@ def test_after_a_crash_no_request_waits_for_another_bandit(
 
 
 @pytest.mark.promise(71)
+@pytest.mark.parametrize(("limit", "most", "events"), [("MAX_PARKED", 40, 1), ("MAX_PARKED_EVENTS", 4000, 100)])
 def test_requests_that_wait_for_a_bandit_to_be_loaded_take_no_place_of_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, events: int
 ) -> None:
-    monkeypatch.setattr("dynabandit.service.request_queue.MAX_PARKED", 40)
+    monkeypatch.setattr(f"dynabandit.service.request_queue.{limit}", most)
     fill(f"sqlite:///{tmp_path}/store.db", ["a"], 10)
     store = SqliteStore(str(tmp_path / "store.db"))
     loading, began = threading.Event(), time.monotonic()
@@ -126,7 +127,9 @@ def test_requests_that_wait_for_a_bandit_to_be_loaded_take_no_place_of_others(
     async def ask() -> list[Any]:
         await service.start()
         one = api_types.Decide()
-        waiting = [service.writer.submit(lambda work: decide(work, "a", one), name="a") for _ in range(50)]
+        waiting = [
+            service.writer.submit(lambda work: decide(work, "a", one), name="a", events=events) for _ in range(50)
+        ]
         while service.writer.admission.requests:
             await asyncio.sleep(0.001)
         await service.writer.submit(lambda work: changes.create(work, "new", api_types.Create(arms=ARMS)))

@@ -346,6 +346,24 @@ def test_other_bandits_are_served_while_many_decisions_are_made_and_nobody_sees_
 
 
 @pytest.mark.promise(291)
+@pytest.mark.parametrize("asked", [{"rank": 2}, {"context": {"x": 1.0}}])
+def test_other_bandits_are_served_while_a_few_decisions_are_made_that_may_take_long(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+) -> None:
+    store = open_store(sqlite_url)
+    with running(store) as server, talking(server.url) as (client, http), ThreadPoolExecutor(1) as pool:
+        client.create("long", ARMS, "ucb", features={"x": "number"} if "context" in asked else None)
+        client.create("short", ARMS)
+        with held_turns(monkeypatch, made=2) as reached:
+            long = pool.submit(http.post, "/v1/bandits/long/decisions", json={"count": 5, **asked})
+            assert reached.wait(PATIENCE)
+            assert client.decide("short").step == 1
+            assert not long.done()
+        assert len(long.result(PATIENCE).json()["decisions"]) == 5
+    assert_replay_agrees(sqlite_url)
+
+
+@pytest.mark.promise(291)
 def test_many_decisions_are_made_again_if_another_replica_decides_meanwhile(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

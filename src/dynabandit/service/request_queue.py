@@ -19,7 +19,8 @@ MAX_LOCKED_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand 
 CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CONGESTED_SECONDS = 0.005  # a burst of requests is normal
 HEARTBEAT_SECONDS = 0.25
-MAX_PARKED = 1_000  # requests that wait until their bandits are loaded
+MAX_PARKED = 1_000  # requests that wait until their bandits are loaded, or not busy any more
+MAX_PARKED_EVENTS = 100_000  # decisions and rewards that these bring: each takes some hundred bytes
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -99,6 +100,7 @@ class RequestQueue:
         self._queue: queue.SimpleQueue[WriterRequest | None] = queue.SimpleQueue()
         self._waiting: dict[WriterRequest, None] = {}  # in order
         self._parked: dict[WriterRequest, None] = {}  # in order
+        self._parked_events = 0
         self._next_watch: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -172,7 +174,9 @@ class RequestQueue:
         self._next_watch = self.loop.call_later(self._heartbeat_seconds, self._watch)
 
     def _answer(self, request: WriterRequest, result: Any, error: Exception | None) -> None:
-        self._parked.pop(request, None)
+        if request in self._parked:
+            del self._parked[request]
+            self._parked_events -= request.events
         if request in self._waiting:
             del self._waiting[request]
             self.admission.leave(request.events)
@@ -195,7 +199,8 @@ class RequestQueue:
             del self._waiting[request]
             self.admission.leave(request.events)
             self._parked[request] = None
-            if len(self._parked) > MAX_PARKED:
+            self._parked_events += request.events
+            if len(self._parked) > MAX_PARKED or self._parked_events > MAX_PARKED_EVENTS:
                 request.abandoned = True
                 self._answer(request, None, OverloadedError())
 

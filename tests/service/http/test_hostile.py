@@ -23,6 +23,7 @@ from dynabandit.service.domain import changes, decisions, warm_start
 from dynabandit.service.domain.personalizer_features import MAX_PARTS, _Flattening, flat_features
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.http import request_bodies, routes
+from dynabandit.service.http.limits import DECODED_AT_ONCE
 from dynabandit.service.http.request_bodies import decode_body
 from dynabandit.service.http.requests import query_values
 from dynabandit.service.stores import open_store
@@ -220,12 +221,26 @@ def test_large_bodies_are_not_decoded_in_the_event_loop(quiet: tuple[Client, htt
         threads[len(content)] = threading.current_thread().name
         return decode_body(decoder, content, *most)
 
-    large, small = (b'{"rewards": [' + items(count, b'{"decision": "x", "reward": 1}') + b"]}" for count in (9000, 1))
+    one = b'{"decision":"x","reward":1}'
+    large, dense, small = (b'{"rewards": [' + items(count, one) + b"]}" for count in (9000, 2100, 1))
+    assert len(dense) <= DECODED_AT_ONCE, "one that is refused takes time for each value, not for each byte"
     with mock.patch.object(routes, "decode_body", decode):
-        for body in (large, small):
+        for body in (large, dense, small):
             assert http.post("/v1/rewards", content=body, headers=JSON).status_code == 200
     assert threads[len(large)].startswith("dynabandit-body")
+    assert threads[len(dense)].startswith("dynabandit-body")
     assert not threads[len(small)].startswith("dynabandit-body")
+
+
+@pytest.mark.promise(232)
+def test_a_context_that_is_too_large_is_not_kept_until_its_bandit_can_be_used(server: Running) -> None:
+    with talking(server.url) as (client, http):
+        client.create("b", ["a", "b"], "ucb", features={"text": "category"})
+        with mock.patch.object(server.service.writer, "submit") as submit:
+            answer = http.post("/v1/bandits/b/decisions", json={"context": {f"{i}": [0] * 1000 for i in range(20)}})
+    assert answer.status_code == 422
+    assert answer.json()["problem"].startswith("context must have at most 16384 bytes as JSON, got 80131")
+    assert not submit.called
 
 
 @pytest.mark.promise(290)

@@ -91,6 +91,20 @@ def test_a_commit_takes_two_round_trips_however_many_bandits_it_has(
 
 
 @pytest.mark.promise(108)
+def test_rewards_that_are_sent_again_do_not_take_a_round_trip_each(
+    recorded: tuple[RecordingStore, Running, Client],
+) -> None:
+    store, server, client = recorded
+    made = [one.decision for name in ("b0", "b1") for one in client.decide_many(name, 400)]
+    # As if later decisions had taken their place in memory
+    server.run_in_writer(lambda work: work.states[work.find("b1")].open.clear())
+    for value, status in ((1, 200), (1, 200), (0, 409)):
+        store.trips.clear()
+        assert {one.status for one in client.reward_many((one, value) for one in [*made, made[0]])} == {status}
+        assert len(store.trips) <= 10
+
+
+@pytest.mark.promise(108)
 def test_metrics_take_two_round_trips(recorded: tuple[RecordingStore, Running, Client]) -> None:
     store, _, client = recorded
     client.set_guardrails("b0", {metric: {"bound": 1, "direction": "max"} for metric in ("latency", "errors")})

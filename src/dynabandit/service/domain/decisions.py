@@ -27,6 +27,7 @@ MAX_CONTEXTS = 1_000_000  # bytes per request: decisions times the size of their
 PLACE_DRAWS = 20  # the propensity of one place of a ranking takes as long as so many draws
 REMOVED_UNITS = 10_000  # at a time
 DECIDED_AT_ONCE = 20  # more decisions of a request are made in steps, between which other requests are served
+COSTLY_AT_ONCE = 4  # the same with a context or a ranking, which may take some 10 ms for each
 MODEL_NUMBERS = 100  # numbers of the models of an arm that take as long as a draw without features
 
 Result = TypeVar("Result")
@@ -40,6 +41,26 @@ def finish(steps: Steps[Result]) -> Result:
             next(steps)
         except StopIteration as end:
             return end.value
+
+
+def takes_long(asked: api_types.Decide) -> bool:
+    """Return whether decisions are to be made in steps.
+
+    Examples
+    --------
+    >>> [takes_long(api_types.Decide(count=count, rank=rank)) for count, rank in ((20, None), (21, None), (5, 3))]
+    [False, True, True]
+    """
+    is_simple = asked.context is None and asked.rank is None
+    return asked.count > (DECIDED_AT_ONCE if is_simple else COSTLY_AT_ONCE)
+
+
+def check_context(context: ContextValues | None) -> None:
+    """Raise an error if a context is too large."""
+    try:
+        check_context_size(context)
+    except ValueError as error:
+        raise InvalidValueError(about_context(str(error))) from None
 
 
 def decide(work: UnitOfWork, name: str, asked: api_types.Decide, key: str | None = None) -> list[api_types.Decision]:

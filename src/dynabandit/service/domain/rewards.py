@@ -26,6 +26,7 @@ from dynabandit.service.stores.due_decisions import next_decision_time, older_de
 from dynabandit.validation import listed
 
 RewardError = DomainError | ReplayMismatchError
+LOOKED_UP = 500  # decisions whose rewards came before are read from the store at a time: each may have a large context
 SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
 LEARNED_AT_ONCE = 1_000  # rewards of a request, without models; more are learned in steps, between others' requests
 MODEL_NUMBERS = 1_000  # numbers of the models of an arm that take as long to learn as a reward without models
@@ -83,7 +84,9 @@ def reward_many(
         if found is not None and (state := states[found[0]]) is not None:
             _check_value(state, value, "rewards[{}].reward", place)
     results: list[RewardError | None] = []
-    for found, value, arm in given:
+    for place, (found, value, arm) in enumerate(given):
+        if place % LOOKED_UP == 0:
+            _look_up(work, states, given[place : place + LOOKED_UP])
         if found is not None and found[0] in damaged:
             results.append(damaged[found[0]])
             continue
@@ -99,6 +102,15 @@ def reward_many(
         except DomainError as error:
             results.append(error)
     return results
+
+
+def _look_up(work: UnitOfWork, states: dict[int, LoggedState | None], given: Sequence[RewardOfDecision]) -> None:
+    """Read the decisions that are not in memory, so that each needs no statement of its own."""
+    asked = {one.decision for one in given if one.decision is not None} - work.settled.keys()
+    known = ((state, found) for found in asked if (state := states[found[0]]) is not None)
+    stored = sorted(found for state, found in known if found[1] <= state.bandit.step and found[1] not in state.open)
+    if len(stored) > 1:
+        work.look_up_decisions(stored)
 
 
 def _check_value(state: LoggedState, value: float, where: str, place: int = 0) -> None:
@@ -168,7 +180,7 @@ def find_decision(work: UnitOfWork, state: LoggedState, step: int) -> LoggedDeci
         return decided
     if step > state.bandit.step:
         raise _no_decision(work, state.bandit_number, step)
-    found = work.settled.get((state.bandit_number, step)) or work.store.decision(state.bandit_number, step)
+    found = work.find_decision(state.bandit_number, step)
     if found is None:  # only settled decisions are removed from the log
         decision = work.store.decision_ids().make(state.bandit_number, step)
         raise LateRewardError(f"decision {decision!r} has a reward or was closed, and was removed from the log since")

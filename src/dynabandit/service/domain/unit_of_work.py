@@ -45,6 +45,7 @@ class UnitOfWork:
         self.erased: list[int] = []
         self.erasing: list[int] = []
         self.settled: dict[tuple[int, int], LoggedDecision] = {}  # (bandit, step) -> decision with its reward
+        self.stored_decisions: dict[tuple[int, int], LoggedDecision] = {}  # that were looked up in the store together
         self.keyed: dict[tuple[int, str], list[EventRow]] = {}  # (bandit, idempotency key) -> decisions
         self.unused_keys: set[tuple[int, str]] = set()  # that are known not to be in the store
         self.units: dict[BanditUnit, UnitRow] = {}  # the latest decisions for units, made in this batch
@@ -204,6 +205,22 @@ class UnitOfWork:
         asked = {(bandit_number, unit_hash(unit)) for unit in units} - self.stored_units.keys()
         found = find_units(self.store, asked)
         self.stored_units.update((one, found.get(one)) for one in asked)
+
+    def look_up_decisions(self, asked: Iterable[tuple[int, int]]) -> None:
+        """Read decisions, each a bandit and a step, from the store, all at once, so that `find_decision` knows them."""
+        steps: dict[int, list[int]] = {}
+        for bandit_number, step in asked:
+            steps.setdefault(bandit_number, []).append(step)
+        self.stored_decisions = {
+            (bandit_number, step): found
+            for bandit_number, some in steps.items()
+            for step, found in self.store.decisions(bandit_number, some).items()
+        }
+
+    def find_decision(self, bandit_number: int, step: int) -> LoggedDecision | None:
+        """Return a decision with its reward, for one that is not open or too old to be in memory."""
+        asked = bandit_number, step
+        return self.settled.get(asked) or self.stored_decisions.get(asked) or self.store.decision(bandit_number, step)
 
     def snapshot(self, bandit_number: int) -> Snapshot:
         """Return a snapshot of a state."""

@@ -84,7 +84,8 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
     sent_key = stored_key(request, body.unit)
     if body.among is not None:
         body.among = [checked_name(arm, "an arm of among") for arm in body.among]
-    is_long = body.count > decisions.DECIDED_AT_ONCE
+    decisions.check_context(body.context)  # a request that waits for its bandit keeps its body in memory
+    is_long = decisions.takes_long(body)
     decide = decisions.decide_in_steps if is_long else decisions.decide
     made = await service.writer.submit(
         lambda work: decide(work, name, body, sent_key),

@@ -6,7 +6,10 @@ from collections.abc import Callable
 SMALL_BODY = 1 << 20  # bytes
 LARGE_BODY = 1 << 26  # a hundred thousand arms with long names
 LARGE_CONTAINERS = 1_000_000  # lists and objects: the features of these arms
-DECODED_AT_ONCE = 1 << 16  # bytes of a body that is decoded in the event loop: this takes at most some milliseconds
+# A body of at most so many bytes and commas is decoded in the event loop: this takes at most some milliseconds, and
+# refusing it, which looks at each value, about ten
+DECODED_AT_ONCE = 1 << 16
+COMMAS_AT_ONCE = 4_000
 MAX_EVENTS = 10_000  # per page of the log
 MAX_CONNECTIONS = 1000
 SHARE_PER_ADDRESS = 0.9  # of the connections: a load balancer may have nearly all, and nobody can have all

@@ -24,6 +24,7 @@ from dynabandit.service.http.authorisation import authorise, check_rate_limit, c
 from dynabandit.service.http.cross_origin import add_origin, allowed_origin, preflight_response
 from dynabandit.service.http.handlers import NDJSON, PARQUET, Result
 from dynabandit.service.http.limits import (
+    COMMAS_AT_ONCE,
     DECODED_AT_ONCE,
     LARGE_BODY,
     LARGE_CONTAINERS,
@@ -233,7 +234,8 @@ def _bind(service: Service, pacer: RefusalPacer, endpoint: Endpoint) -> Serve:
             if decoder is not None:
                 body = await read_body(request, limit)
                 decode = functools.partial(decode_body, decoder, body, containers)
-                content = decode() if len(body) <= DECODED_AT_ONCE else await service.run_apart(decode)
+                is_small = len(body) <= DECODED_AT_ONCE and body.count(b",") <= COMMAS_AT_ONCE
+                content = decode() if is_small else await service.run_apart(decode)
                 if endpoint.permission in RATE_LIMITED:
                     check_rate_limit(service, api_key, cost_of(content), paid=1)
             else:

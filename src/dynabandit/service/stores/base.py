@@ -322,13 +322,19 @@ class Store:
 
     def decision(self, bandit: int, step: int) -> LoggedDecision | None:
         """Return a decision with its reward."""
-        found = self.rows("SELECT arm, time, body FROM events WHERE bandit = ? AND step = ?", (bandit, step))
-        if not found:
-            return None
-        arm, time, body = found[0]
-        settled = self.rows("SELECT kind, value, arm FROM events WHERE bandit = ? AND settles = ?", (bandit, step))
-        kind, value, taken = settled[0] if settled else (None, None, None)
-        return LoggedDecision(arm, time, kind, value, body, taken)
+        return self.decisions(bandit, [step]).get(step)
+
+    def decisions(self, bandit: int, steps: Sequence[int]) -> dict[int, LoggedDecision]:
+        """Return those of some decisions that are in the log, with their rewards, by step."""
+        deciding = "SELECT step, arm, time, body FROM events WHERE bandit = ? AND step IN ({})"
+        settling = "SELECT settles, kind, value, arm FROM events WHERE bandit = ? AND settles IN ({})"
+        found = {row[0]: row[1:] for row in self.rows_in(deciding, steps, bandit)}
+        settled = {row[0]: row[1:] for row in self.rows_in(settling, list(found), bandit)}
+        decisions = {}
+        for step, (arm, time, body) in found.items():
+            kind, value, taken = settled.get(step, (None, None, None))
+            decisions[step] = LoggedDecision(arm, time, kind, value, body, taken)
+        return decisions
 
     def decision_bodies(self, bandit: int, steps: Sequence[int]) -> dict[int, str | None]:
         """Return the bodies of the decisions of some steps."""
