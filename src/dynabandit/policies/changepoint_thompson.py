@@ -12,6 +12,7 @@ from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, uniform
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import check_field, integer, number, set_fields
 
@@ -74,7 +75,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
             left -= memory[row + 2 + rate, arm] * survives
             if left < 0.0:
                 return beta_odds(memory[row, arm], memory[row + 1, arm], step.random, SCORE, step.number, arm)
-    return beta_odds(params.prior.a, params.prior.b, step.random, SCORE, step.number, arm)
+    b = params.prior.b + assumed_zeros(state, arm, memory[PARTICLES, arm])
+    return beta_odds(params.prior.a, b, step.random, SCORE, step.number, arm)
 
 
 @kernel

@@ -8,6 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.policies.tuning_rules import DiscountTuned
 from dynabandit.validation import set_fields
 
@@ -36,8 +37,9 @@ def common(state: PolicyState, number: int, params: Any) -> float:
 
 @kernel
 def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
-    a = params.prior.a + state.memory[SUCCESSES, arm] * step.common
-    return a, params.prior.b + state.memory[FAILURES, arm] * step.common
+    successes, failures = state.memory[SUCCESSES, arm], state.memory[FAILURES, arm]
+    zeros = assumed_zeros(state, arm, successes + failures)
+    return params.prior.a + successes * step.common, params.prior.b + failures * step.common + zeros
 
 
 @kernel

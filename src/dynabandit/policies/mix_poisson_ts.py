@@ -43,7 +43,7 @@ def variance(mean: float, noise: float) -> float:
 
 @kernel
 def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float, float]:
-    mean, size = mix_weights.estimate(state, arm, step, params)
+    mean, size = mix_weights.estimate_with_zeros(state, arm, step, params, step.common)
     return size * mean, size, mean
 
 

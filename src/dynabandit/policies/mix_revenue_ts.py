@@ -44,7 +44,7 @@ def mean_conversion(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    conversion, size = mix_weights.estimate(conversion_part(state), arm, step, params)
+    conversion, size = mix_weights.estimate_with_zeros(conversion_part(state), arm, step, params, step.common)
     drawn = beta(size * conversion, size * (1.0 - conversion), step.random, SCORE, step.number, arm)
     center, size = mix_weights.estimate(state, arm, step, params)
     if state.memory[COUNT + MEMORIES - 1, arm] == 0.0:  # no amount yet

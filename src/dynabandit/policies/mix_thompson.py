@@ -7,6 +7,10 @@ from dynabandit.policies import mix_weights
 from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.mix_weights import MixPolicy, Params
 
+# The prior mean of an arm that has pending plays but no reward: that of all rewards changes with every reward, but the
+# posterior of an arm that was played may not, so that it can be kept in a draw tree
+MEAN_WITH_ZEROS = 0.5
+
 
 @kernel
 def likelihood(value: float, mean: float, size: float, noise: float) -> float:
@@ -20,7 +24,7 @@ def variance(mean: float, noise: float) -> float:
 
 @kernel
 def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
-    mean, size = mix_weights.estimate(state, arm, step, params)
+    mean, size = mix_weights.estimate_with_zeros(state, arm, step, params, MEAN_WITH_ZEROS)
     return size * mean, size * (1.0 - mean)
 
 

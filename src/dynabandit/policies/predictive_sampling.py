@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, normal_pair, words
 from dynabandit.policies.base import PolicyState, Step
-from dynabandit.policies.kalman_thompson import KalmanTS, Params, drawn_drift, noise, predict
+from dynabandit.policies.kalman_thompson import KalmanTS, Params, drawn_drift, expected, noise
 
 
 @kernel
@@ -23,7 +23,7 @@ def predictive_variance(mean: float, variance: float, change: float, persistence
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     drift = drawn_drift(state, step, params)
-    mean, variance = predict(state, arm, drift, step.number, params)
+    mean, variance = expected(state, arm, drift, step, params)
     reduced = predictive_variance(mean, variance, params.drifts[drift], params.persistence)
     normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
     return mean + normal * math.sqrt(reduced)
