@@ -69,6 +69,8 @@ class AffPoissonTS(UnitFreePolicy):
 
     The forgetting factor does not change before the counts of an arm differ.
 
+    Pending plays of an arm without a count are taken as zeros.
+
     Cost per step: O(K).
 
     References

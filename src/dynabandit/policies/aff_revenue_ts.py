@@ -112,6 +112,8 @@ class AffRevenueTS(UnitFreePolicy):
     Amounts are measured in units of the first amount of any arm. Until the amounts of an arm differ, the variance of
     the logarithms of all arms takes the place of s^2; an arm without amounts takes their mean too.
 
+    Pending plays of an arm without any reward count as rewards of 0.
+
     Cost per step: O(K).
 
     References

@@ -68,6 +68,8 @@ class AffTS(AdaptivePolicy):
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
 
+    Pending plays of an arm without any reward count as failures.
+
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
@@ -122,6 +124,8 @@ class AffOTS(AffTS):
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 

@@ -204,6 +204,8 @@ class ChangepointTS(HorizonTuned):
 
     The score is a draw from Beta(a + S, b + F) of a run that is drawn with these weights.
 
+    Pending plays of an arm without any reward count as failures.
+
     Cost per step: O(K x particles).
 
     References

@@ -97,6 +97,8 @@ class DiscountedTS(DiscountTuned):
 
     .. math:: S \leftarrow \gamma S + y \, 1[\text{played}], \quad F \leftarrow \gamma F + (1 - y) \, 1[\text{played}]
 
+    Pending plays of an arm without any reward count as failures.
+
     Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
     References
@@ -159,6 +161,8 @@ class DiscountedOTS(DiscountedTS):
 
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 

@@ -145,6 +145,8 @@ class DTS(Policy):
 
     .. math:: (a, b) \leftarrow \frac{C}{C + 1} \, (a + y, \; b + 1 - y) \quad \text{else}
 
+    Pending plays of an arm without any reward are added to its b.
+
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
@@ -201,6 +203,8 @@ class OptimisticDTS(DTS):
     With the a and b of DTS, the score is
 
     .. math:: \max\left( \theta, \; \frac{a}{a + b} \right), \quad \theta \sim \mathrm{Beta}(a, b)
+
+    Pending plays of an arm without any reward are added to its b.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
@@ -263,6 +267,8 @@ class AffDTS1(AffDTS):
 
     .. math:: C_t = \frac{4}{s_t^2} - 1
 
+    Pending plays of an arm without any reward are added to its b.
+
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
@@ -309,6 +315,8 @@ class AffDTS2(AffDTS):
     The memory of DTS after the burn-in:
 
     .. math:: C_t = w_t - 1
+
+    Pending plays of an arm without any reward are added to its b.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 

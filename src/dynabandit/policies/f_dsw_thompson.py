@@ -96,6 +96,8 @@ class FDSWTS(Policy):
     .. math:: f\left( \theta, \theta' \right), \quad \theta \sim \mathrm{Beta}(a + S_\gamma, \; b + F_\gamma), \quad
         \theta' \sim \mathrm{Beta}(a + S_n, \; b + F_n)
 
+    Pending plays of an arm without any reward count as failures.
+
     Cost per step: O(K), two draws per arm; memory: O(K n).
 
     References

@@ -188,6 +188,8 @@ class KalmanTS(Policy):
     Granmo & Berg treat normal rewards with known variances. The variance R of 0/1 rewards, the bound V and the learning
     of the drift are ours.
 
+    Pending plays of an arm without any reward count as failures of its Beta prior.
+
     Cost per step: O(K), and one update per drift.
 
     References

@@ -95,6 +95,8 @@ class MixPoissonTS(MixPolicy):
     If y > 30, the factor is the normal density with the same mean and variance. The score is a draw from
     Gamma(x m) / x, or m if it is larger.
 
+    Pending plays of an arm without a count are taken as zeros.
+
     Cost per step: O(K), and 8 memories of the arm that was played, each with up to 30 logarithms.
 
     References

@@ -118,6 +118,8 @@ class MixRevenueTS(MixPolicy):
     Amounts are measured in units of the first amount of any arm. For its amounts, too, an arm is idle only while it is
     not played.
 
+    Pending plays of an arm without any reward count as rewards of 0.
+
     Cost per step: O(K), and 16 memories of the arm that was played.
 
     References

@@ -72,6 +72,8 @@ class PredictiveSampling(KalmanTS):
     R + phi^2 / (sigma^2 + U). We derived these formulas from the definition of the algorithm; the closed form of the
     paper could not be compared. Rewards are taken as normal and the drift is learned as in `KalmanTS`.
 
+    Pending plays of an arm without any reward count as failures of its Beta prior.
+
     Cost per step: O(K), and one update per drift.
 
     References

@@ -50,6 +50,8 @@ class TS(Policy):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
 
+    Pending plays of an arm without any reward count as failures.
+
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
@@ -106,6 +108,8 @@ class OTS(TS):
 
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
