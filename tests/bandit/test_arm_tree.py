@@ -18,6 +18,7 @@ from dynabandit.core.draws import not_empty
 from dynabandit.core.streams import stream
 from dynabandit.policies import draw_search, draw_tree
 from dynabandit.policies.base import PolicyState, Step
+from dynabandit.policies.draw_cells import HEAD_ROWS
 from oracles.largest_draw import probabilities
 from tools.interpreted import interpreted
 from tools.trees_of_few_arms import remembered_distributions, trees_from  # noqa: F401  # a fixture of this module
@@ -39,17 +40,21 @@ def grown(name: str, steps: int = 30) -> Bandit:
     return bandit
 
 
+@pytest.mark.parametrize("steps", [None, 0, 7])
 @pytest.mark.parametrize("name", ["ts", "mix-ts"])
-def test_it_chooses_as_the_simulator_does(name: str) -> None:
+def test_it_chooses_as_the_simulator_does(name: str, steps: int | None) -> None:
     world = db.environment("fixed", means=np.linspace(0.2, 0.8, len(ARMS)))
+    delay = None if steps is None else db.delay("fixed", steps=steps)
     with interpreted():
-        run = db.simulate(name, world, horizon=60, seed=5, keep=("arms", "rewards"), threads=1)
+        run = db.simulate(name, world, horizon=60, seed=5, keep=("arms", "rewards"), threads=1, delay=delay)
     assert run.arms is not None
     assert run.rewards is not None
-    bandit = Bandit(name, arms=ARMS, seed=5)
-    for arm, reward in zip(run.arms[0].tolist(), run.rewards[0].tolist(), strict=True):
+    bandit, late = Bandit(name, arms=ARMS, seed=5), steps or 0
+    arms, rewards = run.arms[0].tolist(), run.rewards[0].tolist()
+    for place, arm in enumerate(arms):
         assert bandit.choose_column() == arm
-        bandit.reward_column(arm, float(reward))
+        if place >= late:
+            bandit.reward_column(arms[place - late], float(rewards[place - late]), decided_at=place - late + 1)
     assert "cells" in json.loads(bandit.to_json())
 
 
@@ -234,6 +239,37 @@ def test_what_is_compiled_ahead_is_what_decides_between_many_arms() -> None:
     assert (scan.called, mark_arm.called, close_arm.called) == (True, True, True)
     assert sizes == [2], "a whole tree would take long"
     assert bandit.state_hash() == before
+
+
+@pytest.mark.parametrize("name", ["ts", "mix-ts"])
+def test_a_tree_knows_which_plays_of_new_arms_are_pending(name: str) -> None:
+    """Else it would differ from the tree that a restored bandit builds."""
+    bandit, earlier = Bandit(name, arms=ARMS, seed=3), 0
+    for step in range(1, 61):
+        again = Bandit.from_json(bandit.to_json())
+        column = bandit.choose_column()
+        assert again.choose_column() == column
+        for one in (bandit, again):
+            assert one._tree is not None
+            assert one._tree._tree is not None
+        np.testing.assert_array_equal(bandit._tree._tree[HEAD_ROWS:], again._tree._tree[HEAD_ROWS:])
+        if step % 3 == 0:
+            bandit.close_column(earlier)
+        elif step % 10 == 0:
+            bandit.reward_column(earlier, 1.0)
+        earlier = column
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_shares_in_a_tree_can_be_those_without_pending_plays(counted: bool) -> None:
+    bandit, left = Bandit("ts", arms=ARMS, seed=3), np.arange(8)
+    bandit.play_column(0)
+    bandit.reward_column(0, 1.0)
+    for _ in range(40):
+        bandit.play_column(1)
+    with mock.patch.object(Bandit, "_exact_probabilities", return_value=None):
+        shares = bandit.propensities(count_pending=counted, draws=400, among=[ARMS[column] for column in left])
+    assert (shares["arm 1"] > 0.05) is not counted
 
 
 def test_a_tree_that_could_not_be_built_changes_nothing() -> None:

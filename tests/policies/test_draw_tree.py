@@ -105,13 +105,18 @@ def assert_law(counts: np.ndarray, expected: np.ndarray) -> None:
     assert stats.chisquare(seen, hoped / hoped.sum() * seen.sum()).pvalue > ALPHA
 
 
+@pytest.mark.parametrize("pending", [0, 1, 3])
 @pytest.mark.parametrize("all_played", [True, False], ids=["all played", "some new"])
 @pytest.mark.parametrize("name", POLICIES)
-def test_choices_have_the_law_of_drawing_all_arms(name: str, all_played: bool) -> None:
+def test_choices_have_the_law_of_drawing_all_arms(name: str, all_played: bool, pending: int) -> None:
+    """Some of the new arms, and arms with rewards, may have pending plays."""
     many = Many(name, arms=11)
     for arm in many.rng.integers(11 if all_played else 7, size=60):
         many.play(int(arm))
     many.choose()
+    for arm in (0, 1, 8, 9) if pending else ():
+        many.state.pending[arm] = pending
+        mark_arm(many.tree, arm, many.arms)
     for _ in range(30):  # while one arm is played, the masses of the others stay as they are
         many.play(0)
     assert bool(sum_of(many.tree, NEW) == 0.0) is all_played

@@ -117,7 +117,97 @@ def test_pending_plays_leave_the_mean_of_a_greedy_policy_as_it_is(name: str) -> 
     assert score(played(name, pending=5)) == score(played(name, pending=0))
 
 
-OTHERS = sorted(POLICIES.keys() - INDEX_POLICIES.keys() - UNIT_FREE.keys() - GREEDY.keys() - WINDOWED - BLOCKS)
+# --- Thompson sampling: zeros before the first reward -------------------------------------------------------
+
+POSTERIORS: dict[str, dict[str, Any]] = {
+    "ts": {},
+    "ots": {},
+    "dts": {},
+    "odts": {},
+    "aff-ts": {},
+    "aff-ots": {},
+    "aff-dts1": {},
+    "aff-dts2": {},
+    "d-ts": {"discount": 0.99},
+    "d-ots": {"discount": 0.99},
+    "sw-ts": {"window": 50},
+    "mix-ts": {},
+}
+DRAWS: dict[str, dict[str, Any]] = {  # their scores are no draws from one Beta posterior
+    "f-dsw-ts": {},
+    "changepoint-ts": {},
+    "kalman-ts": {},
+    "predictive-sampling": {},
+    "mix-poisson-ts": {},
+    "mix-revenue-ts": {},
+    "aff-poisson-ts": {},
+    "aff-revenue-ts": {},
+}
+THOMPSON = {**POSTERIORS, **DRAWS}
+
+
+def shapes(driver: Driver, arm: int, number: int = NUMBER) -> tuple[float, float]:
+    a, b = driver.functions.posterior(driver.state, arm, driver.step(number), driver.params)
+    return float(a), float(b)
+
+
+@pytest.mark.parametrize("name", sorted(POSTERIORS))
+def test_pending_plays_of_an_arm_without_any_reward_count_as_failures_of_its_prior(name: str) -> None:
+    driver = Driver(db.policy(name, **POSTERIORS[name]), arms=2)
+    a, b = shapes(driver, 0)
+    driver.feed(1, 1.0, 0.0, 1.0)
+    for pending in (1, 7, 10**6):
+        driver.pending[0] = pending
+        zeros = pending * (driver.params.sharpness if name == "mix-ts" else 1.0)
+        assert shapes(driver, 0) == pytest.approx((a, b + zeros), rel=1e-12), "whatever the rewards of other arms are"
+
+
+@pytest.mark.parametrize("name", sorted(DRAWS))
+def test_draws_of_an_arm_without_any_reward_fall_with_its_pending_plays(name: str) -> None:
+    driver = Driver(db.policy(name, **DRAWS[name]), arms=2).feed(1, 1.0, 0.0, 1.0, 0.0)
+    means = []
+    for pending in (0, 1, 4, 30, 1000):
+        driver.pending[0] = pending
+        means.append(np.mean([score(driver, number) for number in range(NUMBER, NUMBER + 400)]))
+    assert means == sorted(means, reverse=True)
+    assert means[-1] < 0.01 * means[0]
+
+
+@pytest.mark.parametrize("rewards", [(0.0,), (1.0,), (1.0, 0.0, 1.0)])
+@pytest.mark.parametrize("name", sorted(THOMPSON))
+def test_pending_plays_leave_an_arm_with_a_reward_as_it_is(name: str, rewards: tuple[float, ...]) -> None:
+    driver = Driver(db.policy(name, **THOMPSON[name]), arms=2).feed(0, *rewards).feed(1, 1.0, 0.0)
+    before = driver.choose(NUMBER), driver.scores.tolist()
+    driver.pending[:] = 50
+    assert (driver.choose(NUMBER), driver.scores.tolist()) == before
+
+
+def test_an_arm_whose_rewards_have_left_the_window_waits_as_one_without_any() -> None:
+    driver = Driver(db.policy("sw-ts", window=3), arms=2).feed(0, 1.0).feed(1, 1.0, 1.0, 1.0)
+    driver.pending[:] = 4
+    assert (shapes(driver, 0), shapes(driver, 1)) == ((1.0, 5.0), (4.0, 1.0))
+
+
+@pytest.mark.parametrize(("name", "most"), [("ts", 100), ("aff-ots", 100), ("kalman-ts", 100), ("auto", 40)])
+def test_an_arm_whose_rewards_never_arrive_is_given_up(name: str, most: int) -> None:
+    """Before pending plays counted, it got about half of the decisions."""
+    bandit, generator = Bandit(name, arms=["dead", "b"], seed=1), np.random.default_rng(1)
+    for _ in range(600):
+        arm = bandit.choose()
+        if arm == "b":
+            bandit.reward(arm, float(generator.random() < 0.5), step=bandit.step)
+    assert 0 < bandit.arms["dead"].plays < most
+    first = bandit.propensities()["dead"]
+    assert first < 0.05
+    assert bandit.propensities(count_pending=False)["dead"] > 0.2
+    for _ in range(bandit.arms["dead"].pending):
+        bandit.close("dead")
+    assert bandit.propensities()["dead"] > 0.2
+
+
+OTHERS = sorted(
+    POLICIES.keys() - INDEX_POLICIES.keys() - UNIT_FREE.keys() - GREEDY.keys() - THOMPSON.keys() - WINDOWED - BLOCKS
+)
 
 
 @pytest.mark.parametrize("name", OTHERS)

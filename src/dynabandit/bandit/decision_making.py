@@ -170,6 +170,10 @@ class DecisionMaking:
             self._limits.plays[column] += 1
         if self._contexts is not None and vector is not None:
             self._contexts.record(step, column, vector, context)
+        self._mark_in_tree(column)
+
+    def _mark_in_tree(self, column: int) -> None:
+        """Note that a column was played, or that one of its plays or rewards is no longer pending."""
         if self._tree is not None:
             self._tree.mark(self._tree_input(), column)
 

@@ -188,7 +188,7 @@ class Propensities(DecisionMaking):
         """Return the share of each column among independent draws of the policy's choice."""
         excluded = None if self._tree is None else self._excluded(columns)
         if excluded is not None and len(excluded) > 0:
-            return self._shares_in_tree(columns, excluded, draws, between)
+            return self._shares_in_tree(columns, excluded, count_pending, draws, between)
         counts = np.zeros(len(columns), dtype=np.int64)
         params, space = self._policy.params(len(columns)), self._sized(len(columns))[1]
         count = compiled_count_choices(self._policy.functions)
@@ -205,14 +205,18 @@ class Propensities(DecisionMaking):
         return np.asarray(counts / draws)
 
     def _shares_in_tree(
-        self, columns: np.ndarray, excluded: np.ndarray, draws: int, between: Callable[[], None]
+        self,
+        columns: np.ndarray,
+        excluded: np.ndarray,
+        count_pending: bool,
+        draws: int,
+        between: Callable[[], None],
     ) -> np.ndarray:
-        """Return the shares for a decision that leaves out a few of many arms, which still count as arms.
-
-        Posteriors in a tree do not depend on pending plays.
-        """
+        """Return the shares for a decision that leaves out a few of many arms, which still count as arms."""
         assert self._tree is not None
-        tree, given, chosen = self._tree.copy(), self._tree_input()._replace(shared=self._shared.copy()), []
+        played = np.stack([self._arms.last_played, self._arms.pending * count_pending])
+        given = self._tree_input()._replace(shared=self._shared.copy(), played=played)
+        tree, chosen = self._tree.copy(), []
         for draw in range(draws):
             between()
             seed = signed_seed(seed_of_place(self._seed, -1 - draw))  # places of rankings have others

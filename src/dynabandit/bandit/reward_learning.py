@@ -111,8 +111,7 @@ class RewardLearning(DecisionMaking):
             self._learn(self._memory, self._shared, played, column, value, decided, self._step, self._params)
         else:
             self._learn_vector(column, value, decided, vector, played)
-        if self._tree is not None:
-            self._tree.mark(self._tree_input(), column)
+        self._mark_in_tree(column)
 
     def _learn_vector(
         self, column: int, value: float, decided: int, vector: np.ndarray | None, played: np.ndarray
@@ -144,6 +143,7 @@ class RewardLearning(DecisionMaking):
         decided = UNKNOWN_STEP if decided_at is None else decided_at
         self._forget_context(column, decided)
         end_play(PolicyState(self._memory, self._shared, *self._arms.played), column, decided)
+        self._mark_in_tree(column)
 
     def reward_columns(self, rewards: Sequence[tuple[Any, ...]], latest: int = 0) -> int:
         """Learn many `rewards` in order, as `reward_column` would, but much faster.

@@ -12,6 +12,7 @@ from dynabandit.policies import aff_shared, aff_unit_free
 from dynabandit.policies.aff_unit_free import FORGETTING, LOG_FORGETTING, M, UnitFreePolicy, W
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.policies.score_laws import gamma_scores
 from dynabandit.validation import COUNTS, set_fields
 
@@ -28,7 +29,8 @@ def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float
     factor = aff_shared.idle_discount(memory[LOG_FORGETTING, arm], state, arm, step)
     if factor * w < 1.0 and w > 0.0:
         factor = 1.0 / w  # never less than one count
-    shape, rate = params.prior.a + factor * memory[M, arm], params.prior.b + factor * w
+    shape = params.prior.a + factor * memory[M, arm]
+    rate = params.prior.b + factor * w + assumed_zeros(state, arm, w)
     return shape, rate, shape / rate
 
 
@@ -66,6 +68,8 @@ class AffPoissonTS(UnitFreePolicy):
         \max\left( \lambda^{\mathrm{idle} / K}, \; \frac{1}{w} \right) (m, w)
 
     The forgetting factor does not change before the counts of an arm differ.
+
+    Pending plays of an arm without a count are taken as zeros.
 
     Cost per step: O(K).
 

@@ -15,6 +15,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import aff_shared, aff_unit_free, pooled_moments
 from dynabandit.policies.aff_unit_free import FORGETTING, LOG_FORGETTING, SIZE, M, UnitFreePolicy, W
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import REVENUE, check_field, number
 
 SLOTS = tuple(f"{part}_{slot}" for part in ("amount", "conversion") for slot in aff_unit_free.SLOTS)
@@ -48,6 +49,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     usual = conversion_of_all(shared)
     a = params.prior_weight * usual + factor * conversions[M, arm]
     b = params.prior_weight * (1.0 - usual) + factor * (conversions[W, arm] - conversions[M, arm])
+    b += assumed_zeros(state, arm, conversions[W, arm])
     conversion = beta(a, b, step.random, SCORE, step.number, arm)
     variance = aff_unit_free.variance(amounts, shared, arm)
     noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
@@ -109,6 +111,8 @@ class AffRevenueTS(UnitFreePolicy):
 
     Amounts are measured in units of the first amount of any arm. Until the amounts of an arm differ, the variance of
     the logarithms of all arms takes the place of s^2; an arm without amounts takes their mean too.
+
+    Pending plays of an arm without any reward count as rewards of 0.
 
     Cost per step: O(K).
 

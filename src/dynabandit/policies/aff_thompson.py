@@ -9,6 +9,7 @@ from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import set_fields
 
 SLOTS = (*aff_shared.SLOTS, "log_forgetting")
@@ -27,8 +28,8 @@ def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple
     """Equations (24) and (25), on the discounted m~ and w~ of (16) and (17)."""
     memory = state.memory
     factor = aff_shared.idle_discount(memory[LOG_FORGETTING, arm], state, arm, step)
-    m = memory[M, arm]
-    return params.prior.a + factor * m, params.prior.b + factor * (memory[W, arm] - m)
+    m, w = memory[M, arm], memory[W, arm]
+    return params.prior.a + factor * m, params.prior.b + factor * (w - m) + assumed_zeros(state, arm, w)
 
 
 @kernel
@@ -66,6 +67,8 @@ class AffTS(AdaptivePolicy):
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
@@ -121,6 +124,8 @@ class AffOTS(AffTS):
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 

@@ -229,9 +229,10 @@ class PolicyFunctions(NamedTuple):
     """How `posterior` changes between the plays and rewards of an arm: CONSTANT, MONOTONE, or None if in another way.
 
     With many arms a constant or monotone one is drawn in O(log K) steps (`policies.draw_tree`). It may then read only
-    `params`, the arm's own column of `memory` and, if it is MONOTONE, the step and when the arm was last played: each
-    shape must rise or fall with the step. Arms with the column that `start` wrote may also read `step.common`, and
-    nothing else: all have one posterior. `learn` may write no other column. At most 272 slots and shared numbers."""
+    `params`, the arm's own column of `memory`, its pending plays and, if it is MONOTONE, the step and when the arm was
+    last played: each shape must rise or fall with the step. Arms with the column that `start` wrote and without pending
+    plays may also read `step.common`, and nothing else: all have one posterior. `learn` may write no other column. At most 272 slots and shared
+    numbers."""
     choose: Choose | None = None
     """choose(state, step, params): the arm itself, in place of scores, for policies in plain Python.
 

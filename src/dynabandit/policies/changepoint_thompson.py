@@ -12,6 +12,7 @@ from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, uniform
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.policies.tuning_rules import HorizonTuned
 from dynabandit.validation import check_field, integer, number, set_fields
 
@@ -74,7 +75,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
             left -= memory[row + 2 + rate, arm] * survives
             if left < 0.0:
                 return beta_odds(memory[row, arm], memory[row + 1, arm], step.random, SCORE, step.number, arm)
-    return beta_odds(params.prior.a, params.prior.b, step.random, SCORE, step.number, arm)
+    b = params.prior.b + assumed_zeros(state, arm, memory[PARTICLES, arm])
+    return beta_odds(params.prior.a, b, step.random, SCORE, step.number, arm)
 
 
 @kernel
@@ -201,6 +203,8 @@ class ChangepointTS(HorizonTuned):
     .. math:: p_r \leftarrow (1 - h) \, p_r \; P(y \mid S_r, F_r), \quad P(1 \mid S, F) = \frac{a + S}{a + b + S + F}
 
     The score is a draw from Beta(a + S, b + F) of a run that is drawn with these weights.
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K x particles).
 

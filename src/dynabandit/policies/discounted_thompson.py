@@ -8,6 +8,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.policies.tuning_rules import DiscountTuned
 from dynabandit.validation import set_fields
 
@@ -36,8 +37,9 @@ def common(state: PolicyState, number: int, params: Any) -> float:
 
 @kernel
 def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
-    a = params.prior.a + state.memory[SUCCESSES, arm] * step.common
-    return a, params.prior.b + state.memory[FAILURES, arm] * step.common
+    successes, failures = state.memory[SUCCESSES, arm], state.memory[FAILURES, arm]
+    zeros = assumed_zeros(state, arm, successes + failures)
+    return params.prior.a + successes * step.common, params.prior.b + failures * step.common + zeros
 
 
 @kernel
@@ -94,6 +96,8 @@ class DiscountedTS(DiscountTuned):
     The score is a draw from Beta(a + S, b + F); each reward y discounts the counts of all arms:
 
     .. math:: S \leftarrow \gamma S + y \, 1[\text{played}], \quad F \leftarrow \gamma F + (1 - y) \, 1[\text{played}]
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 
@@ -157,6 +161,8 @@ class DiscountedOTS(DiscountedTS):
 
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K); with many arms, only arms that can have the largest draw are drawn.
 

@@ -56,6 +56,7 @@ from dynabandit.policies.draw_search import (
     make_log_distribution,
     mass_between,
 )
+from dynabandit.policies.pending_plays import pending_plays
 
 MANY_ARMS = 1000  # with more arms, the tree is faster than pruned draws
 FIRST_FILLINGS = 3  # of a tree without boundaries, which are placed by the sums of the filling before
@@ -281,7 +282,7 @@ def make_new_shapes(functions: PolicyFunctions) -> Callable[..., tuple[float, fl
     def new_shapes(tree: np.ndarray, state: PolicyState, step: Step, params: Any) -> tuple[float, float]:
         slots = state.memory.shape[0]
         column = tree[2:3, :slots].T
-        new = PolicyState(column, state.shared, state.last_played, state.pending, state.models)
+        new = PolicyState(column, state.shared, state.last_played, None, state.models)  # no play of it is pending
         return not_empty(posterior(new, 0, step, params))
 
     return new_shapes
@@ -329,8 +330,8 @@ def write_logs(a: float, b: float, optimistic: bool, tree: np.ndarray) -> None:
 
 @kernel
 def is_new(column: np.ndarray, state: PolicyState, arm: int) -> bool:
-    """Whether an arm has the state that `start` wrote."""
-    same = True
+    """Whether an arm has the state that `start` wrote, and no pending play."""
+    same = pending_plays(state, arm) == 0
     for slot in range(state.memory.shape[0]):
         same = same and state.memory[slot, arm] == column[slot]
     return same

@@ -12,6 +12,7 @@ from dynabandit.policies import aff_shared
 from dynabandit.policies.aff_shared import AdaptivePolicy
 from dynabandit.policies.base import CONSTANT, Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import check_field, number, set_fields
 
 # The paper's C is called capacity here; the user's parameter is `memory`
@@ -64,7 +65,9 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
 
 @kernel
 def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
-    return state.memory[A, arm], state.memory[B, arm]
+    a, b = state.memory[A, arm], state.memory[B, arm]
+    data = abs(a - params.prior.a) + abs(b - params.prior.b)  # every reward moves the posterior from its prior
+    return a, b + assumed_zeros(state, arm, data)
 
 
 @kernel
@@ -82,7 +85,8 @@ def aff_start(state: PolicyState, arm: int, params: AffDTSParams) -> None:
 
 @kernel
 def aff_posterior(state: PolicyState, arm: int, step: Step, params: AffDTSParams) -> tuple[float, float]:
-    return state.memory[AFF_A, arm], state.memory[AFF_B, arm]
+    memory = state.memory
+    return memory[AFF_A, arm], memory[AFF_B, arm] + assumed_zeros(state, arm, memory[AFF_PLAYS, arm])
 
 
 @kernel
@@ -141,6 +145,8 @@ class DTS(Policy):
 
     .. math:: (a, b) \leftarrow \frac{C}{C + 1} \, (a + y, \; b + 1 - y) \quad \text{else}
 
+    Pending plays of an arm without any reward are added to its b.
+
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
@@ -197,6 +203,8 @@ class OptimisticDTS(DTS):
     With the a and b of DTS, the score is
 
     .. math:: \max\left( \theta, \; \frac{a}{a + b} \right), \quad \theta \sim \mathrm{Beta}(a, b)
+
+    Pending plays of an arm without any reward are added to its b.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
@@ -259,6 +267,8 @@ class AffDTS1(AffDTS):
 
     .. math:: C_t = \frac{4}{s_t^2} - 1
 
+    Pending plays of an arm without any reward are added to its b.
+
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
@@ -305,6 +315,8 @@ class AffDTS2(AffDTS):
     The memory of DTS after the burn-in:
 
     .. math:: C_t = w_t - 1
+
+    Pending plays of an arm without any reward are added to its b.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 

@@ -12,6 +12,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.policies import discounted_thompson as historic
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import check_field, integer, number, set_fields
 
 SLOTS = ("successes", "failures", "plays", "hot_successes", "hot_failures")  # the first two are those of D-TS
@@ -33,7 +34,7 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     a, b = not_empty(historic.posterior(state, arm, step, params))
     discounted = beta_odds(a, b, step.random, SCORE, step.number, arm)
     a = params.prior.a + state.memory[HOT_SUCCESSES, arm]
-    b = params.prior.b + state.memory[HOT_FAILURES, arm]
+    b = params.prior.b + state.memory[HOT_FAILURES, arm] + assumed_zeros(state, arm, state.memory[PLAYS, arm])
     hot = beta_odds(a, b, step.random, SECOND, step.number, arm)
     if params.combine == MINIMUM:
         return min(discounted, hot)
@@ -94,6 +95,8 @@ class FDSWTS(Policy):
 
     .. math:: f\left( \theta, \theta' \right), \quad \theta \sim \mathrm{Beta}(a + S_\gamma, \; b + F_\gamma), \quad
         \theta' \sim \mathrm{Beta}(a + S_n, \; b + F_n)
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K), two draws per arm; memory: O(K n).
 

@@ -11,6 +11,7 @@ from dynabandit.core.streams import SCORE, SECOND, normal_pair, uniform, words
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import LARGEST_FACTOR, check_field, number, set_fields
 
 SLOTS = ("decided_at",)  # the step of the arm's latest decision with a reward; then mean and variance for each drift
@@ -74,6 +75,21 @@ def predict(state: PolicyState, arm: int, drift: int, number: int, params: Param
 
 
 @kernel
+def expected(state: PolicyState, arm: int, drift: int, step: Step, params: Params) -> tuple[float, float]:
+    """Return mean and variance of an arm's mean at a decision, under one of the drifts.
+
+    Without a reward they are those of the Beta prior, in which pending plays count as failures.
+    """
+    known = params.variance - state.memory[FILTERS + 1, arm]  # every reward makes the variance smaller
+    zeros = assumed_zeros(state, arm, known)
+    if zeros == 0.0:
+        return predict(state, arm, drift, step.number, params)
+    size = params.center * (1.0 - params.center) / params.variance - 1.0  # a + b of the prior
+    mean = params.center * size / (size + zeros)
+    return mean, mean * (1.0 - mean) / (size + zeros + 1.0)
+
+
+@kernel
 def drawn_drift(state: PolicyState, step: Step, params: Params) -> int:
     """Draw a drift by its weight, the same for all arms of a step."""
     last = params.drifts.size - 1
@@ -89,7 +105,7 @@ def drawn_drift(state: PolicyState, step: Step, params: Params) -> int:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    mean, variance = predict(state, arm, drawn_drift(state, step, params), step.number, params)
+    mean, variance = expected(state, arm, drawn_drift(state, step, params), step, params)
     normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
     return mean + normal * math.sqrt(variance)
 
@@ -171,6 +187,8 @@ class KalmanTS(Policy):
 
     Granmo & Berg treat normal rewards with known variances. The variance R of 0/1 rewards, the bound V and the learning
     of the drift are ours.
+
+    Pending plays of an arm without any reward count as failures of its Beta prior.
 
     Cost per step: O(K), and one update per drift.
 

@@ -43,7 +43,7 @@ def variance(mean: float, noise: float) -> float:
 
 @kernel
 def law(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float, float]:
-    mean, size = mix_weights.estimate(state, arm, step, params)
+    mean, size = mix_weights.estimate_with_zeros(state, arm, step, params, step.common)
     return size * mean, size, mean
 
 
@@ -94,6 +94,8 @@ class MixPoissonTS(MixPolicy):
 
     If y > 30, the factor is the normal density with the same mean and variance. The score is a draw from
     Gamma(x m) / x, or m if it is larger.
+
+    Pending plays of an arm without a count are taken as zeros.
 
     Cost per step: O(K), and 8 memories of the arm that was played, each with up to 30 logarithms.
 

@@ -44,7 +44,7 @@ def mean_conversion(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    conversion, size = mix_weights.estimate(conversion_part(state), arm, step, params)
+    conversion, size = mix_weights.estimate_with_zeros(conversion_part(state), arm, step, params, step.common)
     drawn = beta(size * conversion, size * (1.0 - conversion), step.random, SCORE, step.number, arm)
     center, size = mix_weights.estimate(state, arm, step, params)
     if state.memory[COUNT + MEMORIES - 1, arm] == 0.0:  # no amount yet
@@ -117,6 +117,8 @@ class MixRevenueTS(MixPolicy):
 
     Amounts are measured in units of the first amount of any arm. For its amounts, too, an arm is idle only while it is
     not played.
+
+    Pending plays of an arm without any reward count as rewards of 0.
 
     Cost per step: O(K), and 16 memories of the arm that was played.
 

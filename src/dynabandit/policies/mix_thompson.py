@@ -7,6 +7,10 @@ from dynabandit.policies import mix_weights
 from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.mix_weights import MixPolicy, Params
 
+# The prior mean of an arm that has pending plays but no reward: that of all rewards changes with every reward, but the
+# posterior of an arm that was played may not, so that it can be kept in a draw tree
+MEAN_WITH_ZEROS = 0.5
+
 
 @kernel
 def likelihood(value: float, mean: float, size: float, noise: float) -> float:
@@ -20,7 +24,7 @@ def variance(mean: float, noise: float) -> float:
 
 @kernel
 def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
-    mean, size = mix_weights.estimate(state, arm, step, params)
+    mean, size = mix_weights.estimate_with_zeros(state, arm, step, params, MEAN_WITH_ZEROS)
     return size * mean, size * (1.0 - mean)
 
 
@@ -95,7 +99,8 @@ class MixTS(MixPolicy):
     .. math:: x = \sigma n' \left( 1 + \gamma K n' \left( \tfrac{1}{t} + r \right) \right), \quad n' = \max\left( 1,
         \frac{n}{1 + \kappa r d / K} \right)
 
-    An arm without rewards has :math:`m = \mu` and :math:`x = \sigma \nu`.
+    An arm without rewards has :math:`m = \mu` and :math:`x = \sigma \nu`. With p pending plays, which count as zeros, it
+    has :math:`m = \nu / (2 (\nu + p))` and :math:`x = \sigma (\nu + p)`.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms, and 8 memories of the arm that was played.
 

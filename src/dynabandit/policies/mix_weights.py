@@ -15,6 +15,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import check_field, number
 
 # The capacity of a memory is the number of rewards that it holds: 4, 11, 29, 77, 208, 559, 1500, and all
@@ -154,6 +155,21 @@ def estimate(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[
     size = max(size / (1.0 + params.idle * rate * idle_steps(state, arm, step)), 1.0)
     surplus = size * step.arms * (1.0 / step.number + rate)
     return mean, params.sharpness * size * (1.0 + params.surplus * surplus)
+
+
+@kernel
+def estimate_with_zeros(
+    state: PolicyState, arm: int, step: Step, params: Params, prior_mean: float
+) -> tuple[float, float]:
+    """Return the same for rewards of at least 0: pending plays of an arm without any reward count as zeros.
+
+    `prior_mean` is the mean without them.
+    """
+    zeros = assumed_zeros(state, arm, state.memory[COUNT + MEMORIES - 1, arm])
+    if zeros == 0.0:
+        return estimate(state, arm, step, params)
+    size = params.strength + zeros
+    return prior_mean * params.strength / size, params.sharpness * size
 
 
 @dataclass(frozen=True, kw_only=True)

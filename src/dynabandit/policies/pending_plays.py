@@ -1,7 +1,8 @@
 """Pending plays: the plays of an arm whose rewards have not arrived yet.
 
 Index policies count them in their bonus as observations that leave the mean as it is. Otherwise an arm with late
-rewards would keep its large bonus, and be chosen again and again, until the first of them arrives.
+rewards would keep its large bonus, and be chosen again and again, until the first of them arrives. Thompson sampling
+counts the pending plays of an arm without any reward as rewards of 0, for the same reason.
 """
 
 from numba.extending import overload
@@ -55,3 +56,13 @@ def expected_mean(mean: float, pending: int) -> float:
     Without a reward, an arm is tried again while its pending plays could be one success and otherwise failures.
     """
     return mean if mean < UNSEEN else 1.0 / (1.0 + pending)
+
+
+@kernel
+def assumed_zeros(state: PolicyState, arm: int, size: float) -> float:
+    """Return how many rewards of 0 a posterior counts besides the data of an arm, whose number or weight is `size`.
+
+    These are the pending plays of an arm without any reward: it is tried while it could be as good as the others, and
+    then waits for its first reward.
+    """
+    return float(pending_plays(state, arm)) if size == 0.0 else 0.0

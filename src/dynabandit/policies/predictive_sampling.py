@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, normal_pair, words
 from dynabandit.policies.base import PolicyState, Step
-from dynabandit.policies.kalman_thompson import KalmanTS, Params, drawn_drift, noise, predict
+from dynabandit.policies.kalman_thompson import KalmanTS, Params, drawn_drift, expected, noise
 
 
 @kernel
@@ -23,7 +23,7 @@ def predictive_variance(mean: float, variance: float, change: float, persistence
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     drift = drawn_drift(state, step, params)
-    mean, variance = predict(state, arm, drift, step.number, params)
+    mean, variance = expected(state, arm, drift, step, params)
     reduced = predictive_variance(mean, variance, params.drifts[drift], params.persistence)
     normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
     return mean + normal * math.sqrt(reduced)
@@ -71,6 +71,8 @@ class PredictiveSampling(KalmanTS):
     U is the error variance of the mean after the next one, given the rewards from then on, the solution of 1 / U = 1 /
     R + phi^2 / (sigma^2 + U). We derived these formulas from the definition of the algorithm; the closed form of the
     paper could not be compared. Rewards are taken as normal and the drift is learned as in `KalmanTS`.
+
+    Pending plays of an arm without any reward count as failures of its Beta prior.
 
     Cost per step: O(K), and one update per drift.
 

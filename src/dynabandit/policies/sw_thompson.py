@@ -63,6 +63,8 @@ class SWTS(WindowTuned, thompson.TS):
 
     .. math:: \theta \sim \mathrm{Beta}(a + S_W, \; b + F_W)
 
+    Pending plays of an arm without a reward in the window count as failures.
+
     Cost per step: O(K), independent of W; memory: O(K + W).
 
     References

@@ -7,6 +7,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.policies import sample_mean_policy
 from dynabandit.policies.base import CONSTANT, Policy, PolicyFunctions, PolicyState, Step
 from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import set_fields
 
 TOTAL = sample_mean_policy.SLOTS.index("total")
@@ -20,8 +21,8 @@ class Params(NamedTuple):
 @kernel
 def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
     """Return the Beta posterior of equations (20) and (21)."""
-    total = state.memory[TOTAL, arm]
-    return params.prior.a + total, params.prior.b + state.memory[PLAYS, arm] - total
+    total, plays = state.memory[TOTAL, arm], state.memory[PLAYS, arm]
+    return params.prior.a + total, params.prior.b + plays - total + assumed_zeros(state, arm, plays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,8 @@ class TS(Policy):
     The score of an arm with S successes and F failures is one draw from its posterior:
 
     .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
@@ -105,6 +108,8 @@ class OTS(TS):
 
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
+
+    Pending plays of an arm without any reward count as failures.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 

@@ -11,8 +11,14 @@ import msgspec
 
 from dynabandit.bandit import Bandit
 from dynabandit.features import PARQUET_KEY
+from dynabandit.policies.choice_probabilities import choice_of
 from dynabandit.service.api_types import Event, Exported
-from dynabandit.service.domain.bandit_state import RULES, RULES_WITH_PENDING_PLAYS, LoggedState
+from dynabandit.service.domain.bandit_state import (
+    RULES,
+    RULES_WITH_ASSUMED_ZEROS,
+    RULES_WITH_PENDING_PLAYS,
+    LoggedState,
+)
 from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import ARM, CLOSE, CREATE, DECISION, EventRow, HeldDecision, Settlement, api_event
 from dynabandit.service.domain.learning import EventLog
@@ -128,7 +134,9 @@ def _propensity(bandit: Bandit, state: LoggedState, row: EventRow, draws: int) -
     holdout, details = state.settings.holdout, read_details(row.body)
     if (row.step or 0) <= state.settings.imported:  # all arms are assumed to be equally likely, as for other logs
         return 1.0 / len(bandit.names)
-    column, counts = row.arm or 0, state.rules >= RULES_WITH_PENDING_PLAYS
+    column, choice = row.arm or 0, choice_of(bandit.policy.functions)
+    has_draws = choice is None or choice.law is not None
+    counts = state.rules >= (RULES_WITH_ASSUMED_ZEROS if has_draws else RULES_WITH_PENDING_PLAYS)
     arm, context, among = bandit.names[column], details.context, details.among
     exact = bandit.exact_propensities(context, among, count_pending=counts)
     found = 0.0 if exact is None else exact.get(arm, 0.0)

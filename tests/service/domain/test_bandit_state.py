@@ -170,13 +170,13 @@ def test_a_log_names_the_release_of_each_part_after_several_changes_of_the_rules
         monkeypatch.setattr(f"dynabandit.service.domain.{module}.RULES", RULES + 1)
     for module in ("domain.bandit_state", "domain.unit_of_work", "verify"):
         monkeypatch.setattr(f"dynabandit.service.{module}.HASH_PREFIX", f"{RULES + 1}:")
-    monkeypatch.setattr("dynabandit.service.verify.EARLIER_RELEASES", (*EARLIER_RELEASES, "0.2.0"))
+    monkeypatch.setattr("dynabandit.service.verify.EARLIER_RELEASES", (*EARLIER_RELEASES, "0.3.0"))
     with running(open_store(url)) as server, talking(server.url) as (client, _):
         assert client.decide("b").step == 41
         changes_of_rules = [event.change for event in client.events("b") if "continues" in (event.change or {})]
         assert [one["rules"] for one in changes_of_rules if one] == [RULES, RULES + 1]
     said = CliRunner().invoke(app, ["verify", "--store", url]).output
-    assert "30 decisions made by 0.1.0, rewards agree, 10 decisions made by 0.2.0, rewards agree" in said
+    assert "30 decisions made by 0.1.0, rewards agree, 10 decisions made by 0.3.0, rewards agree" in said
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from dynabandit import Bandit, offline
 from dynabandit.bandit.propensities import ColumnProbabilities
 from dynabandit.service import api_types, export
 from dynabandit.service.domain import changes, preview
+from dynabandit.service.domain.bandit_state import RULES
 from dynabandit.service.domain.decision_details import read_details
 from tools.harness import ARMS
 from tools.shop import FEATURES, Shop
@@ -47,6 +48,26 @@ def test_answer_event_and_export_have_the_same_propensity(make_shop: Any) -> Non
     shop.assert_replays()
     shop.store.write([("UPDATE events SET value = 0.125 WHERE kind = 'decision'", ())])
     assert {one.propensity for one in exported(shop)} == {0.125}, "the recorded one"
+
+
+@pytest.mark.parametrize(("policy", "rewards", "since"), [("kl-ucb", 3, 2), ("ts", 0, 4), ("kalman-ts", 0, 4)])
+def test_pending_plays_count_in_propensities_since_the_rules_by_which_they_count_in_decisions(
+    make_shop: Any, policy: str, rewards: int, since: int
+) -> None:
+    shop = make_shop(policy=policy)
+    for _ in range(rewards):
+        shop.reward(shop.decide(), 0.0)
+    for _ in range(12):
+        shop.decide()
+    shop.store.write([("UPDATE events SET value = NULL WHERE kind = 'decision'", ())])
+    found = []
+    for rules in range(1, RULES + 1):
+        body = f"json_set(body, '$.rules', {rules})"
+        shop.store.write([(f"UPDATE events SET body = {body} WHERE kind = 'create'", ())])
+        found.append([one.propensity for one in exported(shop, draws=200)])
+    assert all(one == found[0] for one in found[: since - 1])
+    assert all(one == found[-1] for one in found[since - 1 :])
+    assert found[0] != found[-1]
 
 
 @pytest.mark.promise(150)

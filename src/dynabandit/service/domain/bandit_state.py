@@ -50,10 +50,12 @@ SNAPSHOT_FORMAT = "dynabandit.service.state"
 # the latest release when policies draw or decide otherwise: its decisions are then taken from the log. Append a
 # migration, too, so that earlier releases do not open the store.
 # Rules 1 are not named in events and snapshots. Rules 2: decisions whose reward is in flight count. Rules 3: Beta and
-# gamma draws take fewer random numbers, and draws of many arms are made in a tree.
-EARLIER_RELEASES = ("0.1.0", "0.2.0.dev")
+# gamma draws take fewer random numbers, and draws of many arms are made in a tree. Rules 4: for Thompson sampling, too,
+# decisions of an arm without any reward count.
+EARLIER_RELEASES = ("0.1.0", "0.2.0.dev", "0.2.0")
 RULES = len(EARLIER_RELEASES) + 1
 RULES_WITH_PENDING_PLAYS = 2
+RULES_WITH_ASSUMED_ZEROS = 4
 # Raised when snapshots hold something else although policies decide as before: those of earlier releases are then
 # neither read nor compared, and logs are replayed. 1: guardrails without a range are tested in batches.
 SNAPSHOT_CONTENT = 1

@@ -67,6 +67,10 @@ CREATE TABLE refused_alerts (
     bandit {integer} NOT NULL, sequence {integer} NOT NULL, status INTEGER NOT NULL, wall {real} NOT NULL,
     PRIMARY KEY (bandit, sequence)){without_rowid}
 """,
+    # The rules of decisions have changed: earlier versions cannot replay them
+    """
+DELETE FROM histories
+""",
 )
 VERSION = len(MIGRATIONS)
 TABLES = (
