@@ -98,9 +98,9 @@ def reward_many(
                 raise _no_decision(work, *found)
             _count(work, state, found[1], value, arm)
             results.append(None)
-            yield
         except DomainError as error:
             results.append(error)
+        yield
     return results
 
 
