@@ -1,7 +1,6 @@
 """What the service does in other threads for bandits with many arms; the tests call few arms many."""
 
 import contextlib
-import functools
 import threading
 from concurrent.futures import wait
 from typing import Any
@@ -15,6 +14,7 @@ from dynabandit.service import api_types, loading, snapshots
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import bandit_state, unit_of_work
 from dynabandit.service.domain.changes import set_shadow
+from dynabandit.service.domain.decisions import finish
 from dynabandit.service.domain.local_bandit import LocalBandit
 from dynabandit.service.domain.local_decisions import store_batch
 from dynabandit.service.domain.names import public_id
@@ -158,7 +158,7 @@ def test_a_shadow_chooses_once_for_each_local_decision(sqlite_url: str) -> None:
                 decisions=[LocalDecision(local.decide(step, None, None)[0]) for step in steps],
                 rewards=[LocalReward(decider, step, float(step % 2)) for step in steps],
             )
-            shop.run(functools.partial(store_batch, shop.work, "b", batch))
+            shop.run(lambda batch=batch: finish(store_batch(shop.work, "b", batch)))
         shop.assert_replays()
         assert '"cells"' in shop.state.shadow.bandit.to_json()
         shop.store.close()

@@ -49,9 +49,10 @@ class Server(uvicorn.Server):
         except TimeoutError:
             log.warning("stopped before all was done", seconds=seconds)
             self._end_process()
+            self._table.stop()
         else:
+            self._table.stop()
             log.info("stopped")  # not later, because the signal ends the process
-        self._table.stop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._signal = sig
