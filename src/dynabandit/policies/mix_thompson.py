@@ -99,8 +99,8 @@ class MixTS(MixPolicy):
     .. math:: x = \sigma n' \left( 1 + \gamma K n' \left( \tfrac{1}{t} + r \right) \right), \quad n' = \max\left( 1,
         \frac{n}{1 + \kappa r d / K} \right)
 
-    An arm without rewards has :math:`m = \mu` and :math:`x = \sigma \nu`. With p pending plays, which count as zeros, it
-    has :math:`m = \nu / (2 (\nu + p))` and :math:`x = \sigma (\nu + p)`.
+    An arm without rewards has :math:`m = \mu` and :math:`x = \sigma \nu`. With p pending plays, which count as zeros,
+    it has :math:`m = \nu / (2 (\nu + p))` and :math:`x = \sigma (\nu + p)`.
 
     Cost per step: O(K), O(log K) with more than 1,000 arms, and 8 memories of the arm that was played.
 
