@@ -249,10 +249,8 @@ def test_a_tree_knows_which_plays_of_new_arms_are_pending(name: str) -> None:
         again = Bandit.from_json(bandit.to_json())
         column = bandit.choose_column()
         assert again.choose_column() == column
-        for one in (bandit, again):
-            assert one._tree is not None
-            assert one._tree._tree is not None
-        np.testing.assert_array_equal(bandit._tree._tree[HEAD_ROWS:], again._tree._tree[HEAD_ROWS:])
+        rows: list[Any] = [one._tree and one._tree._tree for one in (bandit, again)]
+        np.testing.assert_array_equal(rows[0][HEAD_ROWS:], rows[1][HEAD_ROWS:])
         if step % 3 == 0:
             bandit.close_column(earlier)
         elif step % 10 == 0:

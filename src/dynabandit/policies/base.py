@@ -231,8 +231,8 @@ class PolicyFunctions(NamedTuple):
     With many arms a constant or monotone one is drawn in O(log K) steps (`policies.draw_tree`). It may then read only
     `params`, the arm's own column of `memory`, its pending plays and, if it is MONOTONE, the step and when the arm was
     last played: each shape must rise or fall with the step. Arms with the column that `start` wrote and without pending
-    plays may also read `step.common`, and nothing else: all have one posterior. `learn` may write no other
-    column. At most 272 slots and shared numbers."""
+    plays may also read `step.common`, and nothing else: all have one posterior. `learn` may write no other column. At
+    most 272 slots and shared numbers."""
     choose: Choose | None = None
     """choose(state, step, params): the arm itself, in place of scores, for policies in plain Python.
 
