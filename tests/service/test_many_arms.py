@@ -14,10 +14,10 @@ from dynabandit.service import api_types, loading, snapshots
 from dynabandit.service.decider_contacts import DeciderContacts
 from dynabandit.service.domain import bandit_state, unit_of_work
 from dynabandit.service.domain.changes import set_shadow
-from dynabandit.service.domain.decisions import finish
 from dynabandit.service.domain.local_bandit import LocalBandit
 from dynabandit.service.domain.local_decisions import store_batch
 from dynabandit.service.domain.names import public_id
+from dynabandit.service.domain.steps import finish
 from dynabandit.service.http import responses
 from dynabandit.service.local_types import LocalBatch, LocalDecision, LocalReward
 from dynabandit.service.stores import Snapshot, open_store

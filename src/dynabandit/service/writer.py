@@ -12,8 +12,9 @@ from typing import Any
 from dynabandit.service.admission import MAX_WAITING
 from dynabandit.service.domain.alerts import raise_alerts
 from dynabandit.service.domain.decision_ids import DecisionIds
-from dynabandit.service.domain.decisions import finish, remove_expired_units
+from dynabandit.service.domain.decisions import remove_expired_units
 from dynabandit.service.domain.events import POLICY, SHADOW, EventRow
+from dynabandit.service.domain.steps import finish
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import (
     DomainError,

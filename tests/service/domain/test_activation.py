@@ -6,8 +6,9 @@ import pytest
 
 from dynabandit.service.compaction import compact
 from dynabandit.service.domain.decision_details import DecisionDetails
-from dynabandit.service.domain.decisions import activate, finish, make_decisions
+from dynabandit.service.domain.decisions import activate, make_decisions
 from dynabandit.service.domain.rewards import settle_due
+from dynabandit.service.domain.steps import finish
 from tools.shop import Shop
 
 ARM = 1

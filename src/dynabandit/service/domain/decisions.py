@@ -1,7 +1,6 @@
 """Decisions: the idempotency keys and the units for which they are given again, or a new choice of the policy."""
 
-from collections.abc import Generator, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import msgspec
 
@@ -17,6 +16,7 @@ from dynabandit.service.domain.decision_details import (
     read_details,
 )
 from dynabandit.service.domain.events import ACTIVATE, EventRow, UnitRow
+from dynabandit.service.domain.steps import Steps, finish
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.stores.unit_table import remove_units, unit_hash
@@ -29,18 +29,6 @@ REMOVED_UNITS = 10_000  # at a time
 DECIDED_AT_ONCE = 20  # more decisions of a request are made in steps, between which other requests are served
 COSTLY_AT_ONCE = 4  # the same with a context or a ranking, which may take some 10 ms for each
 MODEL_NUMBERS = 100  # numbers of the models of an arm that take as long as a draw without features
-
-Result = TypeVar("Result")
-Steps = Generator[None, None, Result]
-
-
-def finish(steps: Steps[Result]) -> Result:
-    """Run a generator to its end, and return its result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
 
 
 def takes_long(asked: api_types.Decide) -> bool:

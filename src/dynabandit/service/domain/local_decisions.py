@@ -7,8 +7,9 @@ from dynabandit.service.domain import rewards
 from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.deciders import MAX_MISSING, local_key
 from dynabandit.service.domain.decision_details import DecisionDetails, check_context_size
-from dynabandit.service.domain.decisions import Steps, about_context, assign, check_imported, is_uncounted
+from dynabandit.service.domain.decisions import about_context, assign, check_imported, is_uncounted
 from dynabandit.service.domain.names import public_id
+from dynabandit.service.domain.steps import Steps
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.stores.local_keys import steps_of

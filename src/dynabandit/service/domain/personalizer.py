@@ -10,6 +10,7 @@ from dynabandit.service.domain.decision_details import ContextValues, DecisionDe
 from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.names import clean_name
 from dynabandit.service.domain.personalizer_features import arm_features, flat_features
+from dynabandit.service.domain.steps import finish
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
 from dynabandit.service.personalizer_types import (
@@ -90,7 +91,7 @@ def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tupl
             propensities=_probabilities(state, context, among),
             deferred=asked.defer_activation and state.settings.reward_window is not None,
         )
-        made = decisions.finish(decisions.make_decisions(work, state, details, event_id))
+        made = finish(decisions.make_decisions(work, state, details, event_id))
     elif (before := read_details(made[0].body)).among is None or before.ranking is not None:
         raise ConflictError(f"eventId must be that of a Rank call, got {event_id!r}, the key of another decision")
     return _response(state, asked, event_id, made[0]), added

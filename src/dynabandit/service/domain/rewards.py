@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from dynabandit.bandit.live_policies import models_size
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.decision_details import read_details
-from dynabandit.service.domain.decisions import Steps
 from dynabandit.service.domain.events import CLOSE, LEARN, REWARD, LoggedDecision
 from dynabandit.service.domain.learning import AT_ONCE, SETTLED
 from dynabandit.service.domain.names import in_namespace
+from dynabandit.service.domain.steps import Steps
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import (
     ConflictError,

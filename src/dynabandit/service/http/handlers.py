@@ -15,6 +15,7 @@ from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.events import KINDS
 from dynabandit.service.domain.names import in_namespace, is_whole, legible, public_id, read_public_id
 from dynabandit.service.domain.rewards import RewardOfDecision
+from dynabandit.service.domain.steps import Steps
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import InvalidValueError, NotFoundError, ReplayMismatchError
 from dynabandit.service.http.authorisation import may_still_read
@@ -130,7 +131,7 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
             f"rewards must belong to at most {MAX_LOCKED_BANDITS} bandits per call, got {len(bandit_numbers)}"
         )
 
-    def run(work: UnitOfWork) -> decisions.Steps[list[rewards.RewardError | None]]:
+    def run(work: UnitOfWork) -> Steps[list[rewards.RewardError | None]]:
         if name is None:
             return (yield from rewards.reward_many(work, given, namespace))
         bandit_number = work.named(name).bandit_number
