@@ -515,7 +515,7 @@ def test_bandits_have_their_turns_in_order_and_requests_of_one_bandit_follow_eac
     work = mock.Mock(states={})
     turns = Turns(work, timer=mock.Mock(side_effect=itertools.count()))
     asked = (("a", 1), ("a again", 1), ("b", 2), ("c", 3), ("gave up", 4))
-    requests = [WriterRequest(steps(name, done), in_steps=True, bandits_needed={bandit}) for name, bandit in asked]
+    requests = [WriterRequest(steps(name, done), bandits_needed={bandit}) for name, bandit in asked]
     work.states.update((bandit, mock.Mock(sequence=1)) for _, bandit in asked)
     requests[-1].abandoned = True
     turns.add(requests)

@@ -27,8 +27,8 @@ MAX_PARKED_EVENTS = 100_000  # decisions and rewards that these bring: each take
 class WriterRequest:
     """A function to run in the writer's thread, its result or error, and the future that gets one of them.
 
-    With `in_steps` the function is a generator, which returns the result, and `ended` is its run (`turns.py`). Whether
-    a generator is run in steps, or to its end at once, may be left to a function.
+    The function may be a generator, which returns the result. If `takes_long` then returns true, it runs `in_slices`
+    (`turns.py`), and `ended` is its run.
     """
 
     run: Callable[[UnitOfWork], Any]
@@ -39,7 +39,7 @@ class WriterRequest:
     idempotency_key: str | None = None
     unit: str | None = None
     bandit_keys: Collection[tuple[int, str]] = ()
-    in_steps: bool | Callable[[UnitOfWork], bool] = False
+    takes_long: Callable[[UnitOfWork], bool] | None = None
     started: float = 0.0
     future: asyncio.Future[Any] | None = None
     abandoned: bool = False
@@ -47,6 +47,7 @@ class WriterRequest:
     error: Exception | None = None
     bandits_needed: set[int] = dataclasses.field(default_factory=set)  # those of `name` and `bandits`
     to_load: set[int] = dataclasses.field(default_factory=set)  # those that must be loaded, or are busy
+    in_slices: bool = False
     ended: Any = None
 
 
@@ -125,7 +126,7 @@ class RequestQueue:
         idempotency_key: str | None = None,
         unit: str | None = None,
         bandit_keys: Collection[tuple[int, str]] = (),
-        in_steps: bool | Callable[[UnitOfWork], bool] = False,
+        takes_long: Callable[[UnitOfWork], bool] | None = None,
         priority: bool = False,
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
@@ -133,15 +134,15 @@ class RequestQueue:
         `name` or `bandits` (numbers) are the bandits that it uses, and `events` is about how many events it adds. It
         will look up the `idempotency_key`, the `unit`, and `bandit_keys`, other keys with their bandits. A function
         that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and rewards
-        are refused. After a conflict with another process the function runs again. A generator runs `in_steps`:
-        requests for other bandits are served between them, and its commit follows its end. With a function, which is
-        asked when the bandits are in memory, only if that returns true; otherwise it runs to its end at once.
+        are refused. After a conflict with another process the function runs again. A generator runs
+        to its end at once, unless `takes_long`, which is called when the bandits are in memory, returns true: requests
+        for other bandits are then served between its steps, and its commit follows its end.
         """
         assert self.loop is not None
         self.admission.enter(events, priority)
         future = self.loop.create_future()
         request = WriterRequest(
-            run, name, bandits, alone, events, idempotency_key, unit, bandit_keys, in_steps, self._timer(), future
+            run, name, bandits, alone, events, idempotency_key, unit, bandit_keys, takes_long, self._timer(), future
         )
         self._waiting[request] = None
         self._queue.put(request)

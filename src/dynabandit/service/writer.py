@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import math
 import threading
 import time
@@ -43,15 +42,6 @@ NO_EVENTS = 2**62  # a sequence number after which there are none
 ATTEMPTS = 3  # to commit a batch that conflicts with what other processes write
 LOCKED_SECONDS = 0.2  # of applying the events of other processes while these wait for the locks
 RETRY_SECONDS = 0.25  # until loading or erasing is tried again
-
-
-def _run_in_one_piece(request: WriterRequest) -> None:
-    """Let a generator run to its end as one function."""
-    request.in_steps, request.run = False, functools.partial(_run_to_end, request.run)
-
-
-def _run_to_end(run: Callable[[UnitOfWork], Generator[None, None, Any]], work: UnitOfWork) -> Any:
-    return finish(run(work))
 
 
 class Writer:
@@ -116,9 +106,8 @@ class Writer:
         while not is_last:
             is_idle = not self._loader and not self._eraser
             next_turn = min(self._next_maintenance, math.inf if is_idle else self._next_work_between)
-            batch, is_last = self.requests.take(
-                MAX_REQUESTS, wait=not self._must_continue() and self._timer() < next_turn
-            )
+            may_wait = not self._settler and not self._turns and self._timer() < next_turn
+            batch, is_last = self.requests.take(MAX_REQUESTS, wait=may_wait)
             self._serve(batch)
             if self._turns:
                 self._take_turn()
@@ -130,15 +119,12 @@ class Writer:
                 self._work_between_commits()
         self._shutdown()
 
-    def _must_continue(self) -> bool:
-        return bool(self._settler or self._turns)
-
     def _serve(self, batch: list[WriterRequest]) -> None:
         """Run requests, commit them and answer those that need not wait for a bandit to be loaded."""
         for requests in commits(batch):
             self._run_and_commit(requests)
             served = [request for request in requests if not request.to_load]
-            long = [one for one in served if one.in_steps and one.ended is None and one.error is None]
+            long = [one for one in served if one.in_slices and one.ended is None and one.error is None]
             self.requests.park(long)
             self._turns.add(long)
             self.requests.answer([request for request in served if request not in long])
@@ -171,9 +157,8 @@ class Writer:
             except WriteConflictError as conflict:
                 self._discard()
                 for request in requests:
-                    if request.ended is not None:  # while its bandits are locked
-                        request.ended = None
-                        _run_in_one_piece(request)
+                    if request.ended is not None:  # it runs again in one piece, while its bandits are locked
+                        request.ended = request.takes_long = None
                 error = StoreError(str(conflict))
                 continue
             except StoreError as failure:
@@ -235,12 +220,11 @@ class Writer:
     def _result(self, request: WriterRequest) -> Any:
         if request.ended is not None:
             return request.ended.adopt(self._work)
-        if callable(request.in_steps):
-            if request.in_steps(self._work):
-                request.in_steps = True
-            else:
-                _run_in_one_piece(request)
-        return None if request.in_steps else request.run(self._work)
+        request.in_slices = request.takes_long is not None and request.takes_long(self._work)
+        if request.in_slices:
+            return None
+        result = request.run(self._work)
+        return finish(result) if isinstance(result, Generator) else result
 
     def _write(self, calls: int) -> None:
         """Commit the batch. While another program keeps the store locked, nothing is lost by trying again."""

@@ -86,15 +86,13 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
     if body.among is not None:
         body.among = [checked_name(arm, "an arm of among") for arm in body.among]
     decisions.check_context(body.context)  # a request that waits for its bandit keeps its body in memory
-    is_long = decisions.takes_long(body)
-    decide = decisions.decide_in_steps if is_long else decisions.decide
     made = await service.writer.submit(
-        lambda work: decide(work, name, body, sent_key),
+        lambda work: decisions.decide_in_steps(work, name, body, sent_key),
         name=name,
         events=body.count,
         idempotency_key=sent_key,
         unit=body.unit,
-        in_steps=is_long,
+        takes_long=lambda work: decisions.takes_long(body),
     )
     return Result(api_types.Decisions(made))
 
@@ -142,7 +140,9 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
     def takes_long(work: UnitOfWork) -> bool:
         return rewards.takes_long(work, (one.decision[0] for one in given if one.decision is not None))
 
-    errors = await service.writer.submit(run, name=name, bandits=bandit_numbers, events=len(given), in_steps=takes_long)
+    errors = await service.writer.submit(
+        run, name=name, bandits=bandit_numbers, events=len(given), takes_long=takes_long
+    )
     results = [reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
     return Result(api_types.RewardResults(results))
 

@@ -77,7 +77,7 @@ async def add_local_decisions(service: Service, request: Request, body: local_ty
         lambda work: local_decisions.store_batch(work, name, body),
         name=name,
         events=events,
-        in_steps=lambda work: local_decisions.takes_long(work, name, body),
+        takes_long=lambda work: local_decisions.takes_long(work, name, body),
     )
     ids = [local_id(one.decider, one.step) for one in body.rewards]
     results = [reward_result(decision, error) for decision, error in zip(ids, stored.errors, strict=True)]
