@@ -149,9 +149,9 @@ def is_listening(server: ServerProcess) -> bool:
 def test_two_services_cannot_serve_one_file(sqlite_url: str, tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "store.db")
     with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("b", ARMS)  # the service locks the file at its first commit, after it has begun to listen
         for url in (sqlite_url, f"sqlite:///{tmp_path}/link.db"):
             assert "is served by another process" in failed_command("serve", "--port", "0", "--store", url)
-        client.create("b", ARMS)
         (tmp_path / "hard.db").hardlink_to(tmp_path / "store.db")
         for command in (["serve", "--port", "0"], ["verify"], ["keys", "create", "--role", "read"]):
             assert "has 2 hard links" in failed_command(*command, "--store", f"sqlite:///{tmp_path}/hard.db")
