@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 import dynabandit as db
-from dynabandit.policies.draw_tree import uses_draw_tree
+from dynabandit.choosing.draw_tree import uses_draw_tree
 from report import DOCS, machine, shortest, table, write
 
 ARMS = (2, 10, 100, 1000, 10_000, 100_000, 1_000_000)
@@ -158,7 +158,7 @@ MANY = (
     "With few replications the start-up time of a simulation is visible:"
 )
 GROWTH = """\
-- **Scores that change only when an arm is played** are kept in a tree (`policies/argmax_tree.py`): those of AFF-UCB2,
+- **Scores that change only when an arm is played** are kept in a tree (`choosing/argmax_tree.py`): those of AFF-UCB2,
   greedy policies and `uniform`. A step updates the path from one leaf to the root, which has log2 K nodes: 20 for a
   million arms. The choices are those of a scan of all arms. The remaining growth comes from slower memory accesses.
 - **Thompson sampling** draws again at every step. With more than 1,000 arms, a tree finds the largest draw without

@@ -14,11 +14,11 @@ import dynabandit as db
 from dynabandit import Bandit
 from dynabandit.bandit import arm_tree, serialization
 from dynabandit.bandit.block_decisions import choose_columns
+from dynabandit.choosing import draw_search, draw_tree
+from dynabandit.choosing.draw_cells import HEAD_ROWS
 from dynabandit.core.draws import not_empty
 from dynabandit.core.streams import stream
-from dynabandit.policies import draw_search, draw_tree
 from dynabandit.policies.base import PolicyState, Step
-from dynabandit.policies.draw_cells import HEAD_ROWS
 from oracles.largest_draw import probabilities
 from tools.interpreted import interpreted
 from tools.trees_of_few_arms import remembered_distributions, trees_from  # noqa: F401  # a fixture of this module
@@ -182,7 +182,7 @@ def test_arms_that_a_decision_leaves_out_count_as_arms(estimated: bool) -> None:
     shapes = np.array([not_empty(functions.posterior(state, column, step, params)) for column in left.tolist()])
     expected = draws * probabilities(*shapes.T, optimistic=True)
     assert expected.min() > 5.0
-    with mock.patch("dynabandit.policies.draw_tree.MANY_ARMS", 2):
+    with mock.patch("dynabandit.choosing.draw_tree.MANY_ARMS", 2):
         if estimated:
             with mock.patch.object(Bandit, "_exact_probabilities", return_value=None):
                 shares = bandit.propensities(draws=draws, among=left)

@@ -12,13 +12,13 @@ import dynabandit as db
 from dynabandit import Bandit
 from dynabandit.bandit import contexts, live_policies
 from dynabandit.bandit.serialization import checksum
+from dynabandit.choosing.choose_arm import make_choose, new_workspace
 from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.features import ArmFeatures, FeatureEncoder
 from dynabandit.policies import CONTEXTUAL_POLICIES, Reward
 from dynabandit.policies.auto import RECOMMENDED_WITH_FEATURES
 from dynabandit.policies.base import new_state
-from dynabandit.policies.choose_arm import make_choose, new_workspace
 from tools.laws import INTERPRETED
 
 ARMS = ["red", "green", "blue"]

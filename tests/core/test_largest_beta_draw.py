@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dynabandit.choosing.choose_arm import SCRATCH_ROWS, make_pruned_draws
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.draws import SMALLEST_SHAPE, log_odds
 from dynabandit.core.largest_beta_draw import NOT_ABOVE, draw_above, uniform_prefixes
 from dynabandit.core.streams import stream
+from dynabandit.core.tie_breaking import make_argmax
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, make_pruned_draws
-from dynabandit.policies.tie_breaking import make_argmax
 
 ALPHA = 1e-6
 argmax = make_argmax()

@@ -12,7 +12,7 @@ from dynabandit.core.philox import MASK, word
 from dynabandit.core.precision import single
 from dynabandit.core.special_functions import exp_negative, exp_positive
 from dynabandit.core.streams import TIE, pick, stream, unit
-from dynabandit.policies.aff_shared import discount
+from dynabandit.policies.memories.aff_shared import discount
 
 NUMBER, PAIR = 0.1, (0.1, 2, (0.3,))
 MODULE = ModuleType("numbers_of_test")

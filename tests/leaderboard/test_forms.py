@@ -7,7 +7,13 @@ from dynabandit.leaderboard.environments import make_trials
 from dynabandit.leaderboard.run import Selection
 from dynabandit.leaderboard.tuned_forms import PathFacts, path_facts, tunable, tuned_forms
 from dynabandit.policies import POLICIES
-from dynabandit.policies.practical_forms import FOR_ANY_REWARDS, FOR_RESTED_ARMS, FORMS, practical_form, practical_forms
+from dynabandit.policies.horizons.practical_forms import (
+    FOR_ANY_REWARDS,
+    FOR_RESTED_ARMS,
+    FORMS,
+    practical_form,
+    practical_forms,
+)
 from dynabandit.validation import BOUNDED
 
 TRIALS = make_trials()

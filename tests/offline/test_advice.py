@@ -9,7 +9,7 @@ from scipy import stats
 
 import dynabandit as db
 from dynabandit import offline
-from dynabandit.policies.practical_forms import practical_forms
+from dynabandit.policies.horizons.practical_forms import practical_forms
 
 
 def log_of(means: np.ndarray, rows: int, seed: int) -> offline.Log:

@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 
 from dynabandit.playground import SpecError, read
 from dynabandit.playground.drawn_means import COLUMNS, LEVELS, DrawnMeans, decode, encode
-from dynabandit.policies.regression_policy import RegressionPolicy
-from dynabandit.policies.sw_lin_ucb import SWLinUCB
+from dynabandit.policies.memories.regression_policy import RegressionPolicy
+from dynabandit.policies.presets.sw_lin_ucb import SWLinUCB
 
 STRAIGHT = "P" * COLUMNS
 

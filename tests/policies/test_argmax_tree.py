@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 import dynabandit as db
+from dynabandit.choosing.argmax_tree import make_fill_tree, make_update_tree, new_trees, tree_argmax
+from dynabandit.choosing.choose_arm import make_choose
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import stream
-from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree, new_trees, tree_argmax
+from dynabandit.core.tie_breaking import make_argmax
 from dynabandit.policies.base import PolicyState, Step
-from dynabandit.policies.choose_arm import make_choose
-from dynabandit.policies.tie_breaking import make_argmax
 
 # Few levels make many ties
 SCORES = st.lists(st.sampled_from([-math.inf, -1.0, 0.0, 0.5, math.inf]), min_size=2, max_size=40)

@@ -11,7 +11,7 @@ import dynabandit as db
 from dynabandit.estimators import AdaptiveForgetting, UnitFreeForgetting
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import POLICIES, Policy, PolicyFunctions, PolicyState, Step
-from dynabandit.policies.changepoint_thompson import RATES
+from dynabandit.policies.whole.changepoint_thompson import RATES
 from oracles import changepoint_ts
 from tools.driver import Driver
 

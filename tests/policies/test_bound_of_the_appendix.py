@@ -7,7 +7,7 @@ from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
-from dynabandit.policies import aff_shared
+from dynabandit.policies.memories import aff_shared
 
 
 @kernel

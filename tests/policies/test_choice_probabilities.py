@@ -13,9 +13,7 @@ import pytest
 from scipy import stats
 
 from dynabandit import Bandit
-from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, PolicyFunctions, PolicyState, Step
-from dynabandit.policies.base import ScoreLaw
-from dynabandit.policies.choice_probabilities import (
+from dynabandit.choosing.choice_probabilities import (
     INTEGRATED,
     choice_of,
     on_upper_envelope,
@@ -23,8 +21,10 @@ from dynabandit.policies.choice_probabilities import (
     with_exploration,
     write_laws,
 )
-from dynabandit.policies.choose_arm import Workspace
-from dynabandit.policies.score_laws import WEIGHTS
+from dynabandit.choosing.choose_arm import Workspace
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, PolicyFunctions, PolicyState, Step
+from dynabandit.policies.base import ScoreLaw
+from dynabandit.policies.rules.score_laws import WEIGHTS
 from dynabandit.validation import COUNTS, REVENUE
 from tools.laws import size
 

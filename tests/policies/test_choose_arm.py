@@ -8,10 +8,10 @@ from scipy import stats
 
 import dynabandit as db
 from dynabandit.core.streams import stream
-from dynabandit.policies import aff_shared
-from dynabandit.policies.aff_thompson import posterior
-from dynabandit.policies.aff_ucb2 import LARGEST_BONUS
-from dynabandit.policies.tie_breaking import make_argmax
+from dynabandit.core.tie_breaking import make_argmax
+from dynabandit.policies.memories import aff_shared
+from dynabandit.policies.presets.aff_thompson import posterior
+from dynabandit.policies.presets.aff_ucb2 import LARGEST_BONUS
 from tools.driver import Driver
 
 ALPHA = 1e-6  # the probability that a correct distribution fails its test, over random seeds

@@ -6,14 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynabandit.core.argmax import MANY
-from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import beta_odds
-from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
-from dynabandit.core.largest_beta_draw import draw_above, may_exceed, uniform_prefixes
-from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, shifted, stream, uniform
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, idle_steps
-from dynabandit.policies.choose_arm import (
+from dynabandit.choosing.choose_arm import (
     SCRATCH_ROWS,
     Workspace,
     is_pruned,
@@ -23,7 +16,14 @@ from dynabandit.policies.choose_arm import (
     make_score_row,
     new_workspace,
 )
-from dynabandit.policies.tie_breaking import make_argmax, make_break_tie
+from dynabandit.core.argmax import MANY
+from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import beta_odds
+from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
+from dynabandit.core.largest_beta_draw import draw_above, may_exceed, uniform_prefixes
+from dynabandit.core.streams import EXPLORED_ARM, SCORE, TIE, shifted, stream, uniform
+from dynabandit.core.tie_breaking import make_argmax, make_break_tie
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, idle_steps
 
 NOTHING, SHARED = np.zeros(0), np.zeros(1)
 SOURCE = stream(4, replication=2)

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import dynabandit as db
+from dynabandit.choosing.choose_arm import make_choose, new_workspace
 from dynabandit.core.context import Context
 from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream, normal_pair, stream, uniform, words
 from dynabandit.estimators.linear_model import inverse_at, theta_at
 from dynabandit.estimators.regression_kernels import LONGEST_MEMORY, SHORTEST_MEMORY
-from dynabandit.policies import CONTEXTUAL_POLICIES, square_cb
+from dynabandit.policies import CONTEXTUAL_POLICIES
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step, new_state
-from dynabandit.policies.choose_arm import make_choose, new_workspace
-from dynabandit.policies.regression_policy import deviation_at, draw_deviation
+from dynabandit.policies.memories.regression_policy import deviation_at, draw_deviation
+from dynabandit.policies.presets import square_cb
 from oracles import linear
 from oracles.linear import Play
 from oracles.regression import AdaptiveRegression, Regression

@@ -11,8 +11,8 @@ import pytest
 import dynabandit as db
 from dynabandit.core.records import to_row
 from dynabandit.policies import POLICIES
-from dynabandit.policies.doubling_horizon import HORIZONS
-from dynabandit.policies.tuning_rules import HorizonTuned
+from dynabandit.policies.horizons.doubling_horizon import HORIZONS
+from dynabandit.policies.horizons.tuning_rules import HorizonTuned
 from tools.driver import Driver
 from tools.interpreted import interpreted
 

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dynabandit.core.beta_cells import write_points
-from dynabandit.policies.draw_cells import (
+from dynabandit.choosing.draw_cells import (
     BOUNDARIES,
     BOUNDARY,
     EXCESS,
@@ -25,8 +24,9 @@ from dynabandit.policies.draw_cells import (
     place,
     place_first,
 )
-from dynabandit.policies.draw_search import mass_between
-from dynabandit.policies.draw_tree import new_draw_trees
+from dynabandit.choosing.draw_search import mass_between
+from dynabandit.choosing.draw_tree import new_draw_trees
+from dynabandit.core.beta_cells import write_points
 
 WIDE = np.linspace(12.0, -9.0, BOUNDARIES) + 0.3 * np.sin(np.arange(BOUNDARIES))
 NARROW = np.linspace(1e-10, -1e-10, BOUNDARIES)

@@ -10,13 +10,8 @@ import pytest
 from scipy import stats
 
 import dynabandit as db
-from dynabandit.core.beta_cells import log_distribution
-from dynabandit.core.compilation import kernel
-from dynabandit.core.draws import not_empty
-from dynabandit.core.streams import TIE, pick, stream
-from dynabandit.policies import POLICIES as ALL_POLICIES, draw_search, draw_tree
-from dynabandit.policies.base import CONSTANT, LARGEST_COLUMN, PolicyFunctions, PolicyState, Reward, Step, new_state
-from dynabandit.policies.draw_cells import (
+from dynabandit.choosing import draw_search, draw_tree
+from dynabandit.choosing.draw_cells import (
     BOUNDARIES,
     BOUNDARY,
     CELLS,
@@ -33,7 +28,7 @@ from dynabandit.policies.draw_cells import (
     is_placed,
     place_first,
 )
-from dynabandit.policies.draw_tree import (
+from dynabandit.choosing.draw_tree import (
     make_bring_up_to_date,
     make_choose_in_tree,
     mark_all,
@@ -42,6 +37,12 @@ from dynabandit.policies.draw_tree import (
     sum_of,
     uses_draw_tree,
 )
+from dynabandit.core.beta_cells import log_distribution
+from dynabandit.core.compilation import kernel
+from dynabandit.core.draws import not_empty
+from dynabandit.core.streams import TIE, pick, stream
+from dynabandit.policies import POLICIES as ALL_POLICIES
+from dynabandit.policies.base import CONSTANT, LARGEST_COLUMN, PolicyFunctions, PolicyState, Reward, Step, new_state
 from oracles import draw_tree as oracle
 from oracles.largest_draw import probabilities
 from tools.interpreted import interpreted

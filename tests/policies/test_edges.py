@@ -8,7 +8,9 @@ import pytest
 
 import dynabandit as db
 from dynabandit.core.streams import EXPLORE, stream, uniform
-from dynabandit.policies import POLICIES, PolicyState, aff_ucb1, changepoint_thompson, glr_kl_ucb
+from dynabandit.policies import POLICIES, PolicyState
+from dynabandit.policies.presets import aff_ucb1, glr_kl_ucb
+from dynabandit.policies.whole import changepoint_thompson
 from dynabandit.simulation.compiled import compiled_learn_many
 from tools.driver import Driver
 from tools.ready import READY

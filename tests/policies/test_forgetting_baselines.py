@@ -16,7 +16,7 @@ import dynabandit as db
 from dynabandit.core.draws import beta
 from dynabandit.core.streams import SCORE, SECOND, Stream, uniform
 from dynabandit.policies.base import Policy
-from dynabandit.policies.changepoint_thompson import RATES
+from dynabandit.policies.whole.changepoint_thompson import RATES
 from oracles import changepoint_ts, d_ts, exp3_s, f_dsw_ts, rexp3, sw_ts
 from tools.driver import Driver
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 import dynabandit as db
 from dynabandit.core.streams import stream
-from dynabandit.policies.changepoint_thompson import RATES
+from dynabandit.policies.whole.changepoint_thompson import RATES
 from oracles import changepoint_ts, exp3_s, paper as oracle, rexp3
 from tools.driver import Driver
 from tools.laws import ERROR_RATE, size

@@ -9,8 +9,10 @@ import pytest
 
 import dynabandit as db
 from dynabandit.core.precision import single
-from dynabandit.policies import POLICIES, PolicyState, dynamic_thompson, is_contextual, rexp3, used_plugins
-from dynabandit.policies.practical_forms import practical_form, practical_forms, practical_names
+from dynabandit.policies import POLICIES, PolicyState, is_contextual, used_plugins
+from dynabandit.policies.horizons.practical_forms import practical_form, practical_forms, practical_names
+from dynabandit.policies.presets import dynamic_thompson
+from dynabandit.policies.whole import rexp3
 from dynabandit.validation import BOUNDED, COUNTS, NORMAL, REVENUE
 from tools.driver import Driver
 from tools.ready import READY

@@ -7,8 +7,8 @@ import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, normal_pair, stream, words
 from dynabandit.estimators import linear_model
-from dynabandit.policies import mix_lin_ucb
 from dynabandit.policies.base import Policy, Reward, Step, new_state
+from dynabandit.policies.presets import mix_lin_ucb
 from oracles.mix_lin_ucb import RATES, MixLinUCB
 
 ARMS, STEPS, SEED = 4, 150, 11

@@ -9,12 +9,13 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import dynabandit as db
+from dynabandit.choosing.choose_arm import make_choose, new_workspace
 from dynabandit.core import precision
 from dynabandit.estimators.base import Belief
-from dynabandit.policies import mix_normal_ts, mix_poisson_ts, resolved
+from dynabandit.policies import resolved
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
-from dynabandit.policies.choose_arm import make_choose, new_workspace
-from dynabandit.policies.mix_weights import COUNT, MEAN, SIZE, TOTAL, WEIGHT
+from dynabandit.policies.memories.mix_weights import COUNT, MEAN, SIZE, TOTAL, WEIGHT
+from dynabandit.policies.presets import mix_normal_ts, mix_poisson_ts
 from dynabandit.validation import REWARD_DOMAINS
 from oracles import mix_ts
 from tools.driver import Driver

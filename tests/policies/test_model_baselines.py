@@ -12,9 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, uniform, words
-from dynabandit.policies import predictive_sampling
 from dynabandit.policies.base import Policy
-from dynabandit.policies.kalman_thompson import DRIFTS, predict
+from dynabandit.policies.whole import predictive_sampling
+from dynabandit.policies.whole.kalman_thompson import DRIFTS, predict
 from oracles import kalman
 from tools.driver import Driver
 

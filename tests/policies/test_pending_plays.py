@@ -11,8 +11,8 @@ import dynabandit as db
 from dynabandit import Bandit
 from dynabandit.bandit.serialization import checksum
 from dynabandit.policies import POLICIES
-from dynabandit.policies.aff_shared import pending_hoeffding, pending_mean
 from dynabandit.policies.base import PolicyState
+from dynabandit.policies.memories.aff_shared import pending_hoeffding, pending_mean
 from dynabandit.policies.pending_plays import (
     UNKNOWN_STEP,
     UNSEEN,

@@ -8,7 +8,7 @@ from hypothesis import Phase, example, given, settings, strategies as st
 
 import dynabandit as db
 from dynabandit.core.streams import LEARN, Stream, uniform, words
-from dynabandit.policies import ad_switch as ad_switch_kernels, learned_draws, master_ucb, r_bocpd_ucb
+from dynabandit.policies.whole import ad_switch as ad_switch_kernels, learned_draws, master_ucb, r_bocpd_ucb
 from oracles import ad_switch, master, r_bocpd
 from tools.driver import Driver
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit.policies import glr_kl_ucb, m_ucb
+from dynabandit.policies.presets import glr_kl_ucb, m_ucb
 from dynabandit.service.domain import warm_start
 from oracles import upper_bounds
 from tools.driver import Driver

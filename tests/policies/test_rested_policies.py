@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from dynabandit.policies import dyadic_windows, fewa, r_ed_ucb, raw_ucb, w_swa
 from dynabandit.policies.base import Policy
+from dynabandit.policies.whole import dyadic_windows, fewa, r_ed_ucb, raw_ucb, w_swa
 from oracles import fewa as fewa_oracle, r_ed_ucb as r_ed_ucb_oracle, raw_ucb as raw_ucb_oracle, w_swa as w_swa_oracle
 from tools.driver import Driver
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from dynabandit.policies import borl as borl_policy, learned_draws, lm_dsee
 from dynabandit.policies.base import Policy
+from dynabandit.policies.whole import borl as borl_policy, learned_draws, lm_dsee
 from oracles import borl, wei_srivastava
 from tools.driver import Driver
 

@@ -130,7 +130,7 @@ def test_decisions_in_a_tree_are_replayed_from_the_log_and_from_snapshots(sqlite
 
 
 def test_a_decision_that_fails_changes_no_tree(sqlite_url: str) -> None:
-    with trees_from(2), mock.patch("dynabandit.policies.draw_search.USUAL_VISITS", 0.5):
+    with trees_from(2), mock.patch("dynabandit.choosing.draw_search.USUAL_VISITS", 0.5):
         shop = Shop(sqlite_url, policy="mix-ts")
         for _ in range(6):
             shop.decide()
@@ -143,7 +143,7 @@ def test_a_decision_that_fails_changes_no_tree(sqlite_url: str) -> None:
 
 
 def test_a_shadow_chooses_once_for_each_local_decision(sqlite_url: str) -> None:
-    with trees_from(2), mock.patch("dynabandit.policies.draw_search.USUAL_VISITS", 0.5):
+    with trees_from(2), mock.patch("dynabandit.choosing.draw_search.USUAL_VISITS", 0.5):
         shop = Shop(sqlite_url, policy="ts")
         shop.run(lambda: set_shadow(shop.work, "b", api_types.SetPolicy("mix-ts")))
         decider = "0123456789abcdef"

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import dynabandit as db
+from dynabandit.choosing import draw_tree
 from dynabandit.core.compilation import CPU_OPTIONS
 from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.numba_internals import compile_once
 from dynabandit.core.streams import stream
-from dynabandit.policies import PolicyFunctions, Reward, Step, draw_tree
+from dynabandit.policies import PolicyFunctions, Reward, Step
 from dynabandit.policies.base import new_state
 from tools.interpreted import interpreted
 from tools.laws import INTERPRETED

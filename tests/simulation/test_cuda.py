@@ -9,12 +9,12 @@ import pytest
 from numba import cuda
 
 import dynabandit as db
+from dynabandit.choosing.argmax_tree import new_trees
+from dynabandit.choosing.choose_arm import Workspace, new_workspace
 from dynabandit.core.compilation import compiled
 from dynabandit.core.precision import single
 from dynabandit.core.streams import stream
 from dynabandit.environments.delays import NO_DELAY
-from dynabandit.policies.argmax_tree import new_trees
-from dynabandit.policies.choose_arm import Workspace, new_workspace
 from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda import launch
 from dynabandit.simulation.request import initial_states

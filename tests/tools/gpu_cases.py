@@ -14,7 +14,7 @@ import numpy as np
 
 import dynabandit as db
 from dynabandit.catalogue import example
-from dynabandit.policies import draw_tree
+from dynabandit.choosing import draw_tree
 from dynabandit.simulation.cuda import devices, launch
 from dynabandit.simulation.cuda.group_shapes import LANES, GroupShape, group_shape
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
+from dynabandit.choosing.choose_arm import is_pruned
+from dynabandit.choosing.draw_tree import uses_draw_tree
 from dynabandit.environments import RewardFunctions
 from dynabandit.policies import PolicyFunctions
-from dynabandit.policies.choose_arm import is_pruned
-from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.simulation.stepper import make_play
 
 

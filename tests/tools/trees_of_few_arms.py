@@ -17,7 +17,7 @@ def trees_from(arms: int) -> Iterator[None]:
     """Let bandits with at least so many arms choose in a tree."""
     cached: tuple[Any, ...] = (arm_tree.choose_in_tree, arm_tree.compiled_mark_arm, arm_tree.compiled_close_arm)
     with (
-        mock.patch("dynabandit.policies.draw_tree.MANY_ARMS", arms - 1),
+        mock.patch("dynabandit.choosing.draw_tree.MANY_ARMS", arms - 1),
         mock.patch.object(arm_tree, "compiled_for", lambda functions, function: function),
         mock.patch.object(arm_tree, "compiled", lambda function: function),
     ):
@@ -43,5 +43,5 @@ def remembered_distributions() -> Iterator[None]:
             known[key] = logs.copy()
         logs[:] = known[key]
 
-    with mock.patch("dynabandit.policies.draw_tree.write_log_distribution", write):
+    with mock.patch("dynabandit.choosing.draw_tree.write_log_distribution", write):
         yield

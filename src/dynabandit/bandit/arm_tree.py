@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.bandit.serialization import array_from_json
+from dynabandit.choosing import draw_tree
+from dynabandit.choosing.choose_arm import Workspace
+from dynabandit.choosing.draw_cells import BOUNDARY, EXCESS, SAVED
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.philox import MASK
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import Stream
-from dynabandit.policies import draw_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step, compiled_for
-from dynabandit.policies.choose_arm import Workspace
-from dynabandit.policies.draw_cells import BOUNDARY, EXCESS, SAVED
 
 Part = tuple[np.ndarray, np.ndarray]  # copies of the memory and the plays of the arms, if not of all columns
 MOST_EXCLUDED = 64  # of the arms of the tree: a decision between the others closes these for a moment

@@ -18,6 +18,8 @@ from dynabandit.bandit.ranking import Ranking
 from dynabandit.bandit.reward_learning import RewardLearning
 from dynabandit.bandit.saved_state import SavedState, copy_of
 from dynabandit.bandit.traffic_limits import TrafficLimits
+from dynabandit.choosing.choice_probabilities import choice_of, write_laws
+from dynabandit.choosing.draw_tree import uses_draw_tree
 from dynabandit.core.context import Context
 from dynabandit.core.interpreted_first import interpreted_first
 from dynabandit.core.streams import LARGEST_SEED
@@ -25,8 +27,6 @@ from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.estimators.base import Belief
 from dynabandit.features import ArmFeatures, FeatureEncoder
 from dynabandit.policies import AUTO, Policy, policy as make_policy, resolved
-from dynabandit.policies.choice_probabilities import choice_of, write_laws
-from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.simulation.compiled import compiled_choose_and_learn, signed_seed
 from dynabandit.validation import BOUNDED, RewardDomain, integer
 

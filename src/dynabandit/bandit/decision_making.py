@@ -11,11 +11,11 @@ from dynabandit.bandit.arms import ArmColumns
 from dynabandit.bandit.contexts import Contexts
 from dynabandit.bandit.live_policies import check_state_size
 from dynabandit.bandit.traffic_limits import TrafficLimits
+from dynabandit.choosing.choose_arm import Workspace, new_workspace
+from dynabandit.choosing.draw_tree import uses_draw_tree
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, SHARE, stream, uniform
 from dynabandit.policies import Policy, PolicyState
-from dynabandit.policies.choose_arm import Workspace, new_workspace
-from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.simulation.stepper import least_played_arm
 from dynabandit.validation import integer
 

@@ -7,17 +7,17 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from dynabandit.bandit.decision_making import ContextValues, DecisionMaking, SomeArms
-from dynabandit.core.streams import LARGEST_STEP, seed_of_place, shifted, stream
-from dynabandit.policies import PolicyState
-from dynabandit.policies.base import no_preparation
-from dynabandit.policies.choice_probabilities import (
+from dynabandit.choosing.choice_probabilities import (
     LAW_NUMBERS,
     Choice,
     probabilities_of,
     probabilities_of_ties,
     with_exploration,
 )
-from dynabandit.policies.choose_arm import Workspace
+from dynabandit.choosing.choose_arm import Workspace
+from dynabandit.core.streams import LARGEST_STEP, seed_of_place, shifted, stream
+from dynabandit.policies import PolicyState
+from dynabandit.policies.base import no_preparation
 from dynabandit.simulation.compiled import compiled_count_choices, signed_seed
 from dynabandit.validation import integer
 

@@ -27,7 +27,7 @@ from dynabandit.leaderboard.contextual_environments import make_timed_environmen
 from dynabandit.leaderboard.run import QUICK_REPLICATIONS, REPLICATIONS, Selection, TrialJobs, run
 from dynabandit.leaderboard.step_times import GPU_ARM_STEPS, PYTHON_SECONDS, estimate_seconds, time_steps
 from dynabandit.policies import registered_name, resolved
-from dynabandit.policies.practical_forms import practical_form
+from dynabandit.policies.horizons.practical_forms import practical_form
 from dynabandit.simulation.backends import cores
 
 PRINTED = (0, 1, 2, 3, 4, 5, 7, 8, 9)  # columns; the file has all of them

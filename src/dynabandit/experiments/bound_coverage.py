@@ -6,7 +6,7 @@ from dynabandit.core.compilation import compiled_once, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
 from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, make_params, observe
 from dynabandit.experiments.spec import CoverageSpec
-from dynabandit.policies.aff_shared import hoeffding
+from dynabandit.policies.memories.aff_shared import hoeffding
 
 
 @kernel

@@ -20,7 +20,7 @@ from dynabandit.leaderboard.detection_delay import detection_delay
 from dynabandit.leaderboard.environments import HORIZON, QUICK, Trial, make_one_change, make_trials, select
 from dynabandit.leaderboard.tuned_forms import path_facts, tunable, tuned_forms
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, is_contextual, policy_class
-from dynabandit.policies.practical_forms import practical_form, practical_names
+from dynabandit.policies.horizons.practical_forms import practical_form, practical_names
 from dynabandit.validation import integer, unknown
 
 REPLICATIONS, QUICK_REPLICATIONS = 1000, 20

@@ -7,7 +7,7 @@ import numpy as np
 
 from dynabandit.leaderboard.environments import Trial
 from dynabandit.policies import Policy, is_contextual, policy as make_policy, policy_class
-from dynabandit.policies.practical_forms import FORMS, practical_form
+from dynabandit.policies.horizons.practical_forms import FORMS, practical_form
 
 PATHS = 3  # over which the facts of a random environment are averaged
 MOST_BREAKPOINTS = 0.1  # of the steps; means with more of them drift

@@ -14,7 +14,7 @@ from dynabandit.offline.off_policy_estimators import LEAST_EFFECTIVE_ROWS, doubl
 from dynabandit.offline.replay import player
 from dynabandit.offline.reward_model import RewardModel
 from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, Policy, policy as make_policy
-from dynabandit.policies.practical_forms import practical_forms
+from dynabandit.policies.horizons.practical_forms import practical_forms
 from dynabandit.simulation.backends import cores
 from dynabandit.simulation.request import Progress
 from dynabandit.stats.intervals import Estimate, Z, t_quantile

@@ -8,16 +8,16 @@ import numpy as np
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.decision_making import TABLE_HORIZON
+from dynabandit.choosing.choose_arm import Workspace, make_choose, make_count_choices, new_workspace
 from dynabandit.core.compilation import kernel
 from dynabandit.core.context import Context
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import LARGEST_STEP, REPLAY, Stream, shifted, stream, uniform
+from dynabandit.core.tie_breaking import break_tie
 from dynabandit.features import FeatureEncoder
 from dynabandit.offline.log import Logged
 from dynabandit.policies import Policy, PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.base import compiled_for
-from dynabandit.policies.choose_arm import Workspace, make_choose, make_count_choices, new_workspace
-from dynabandit.policies.tie_breaking import break_tie
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Replications, least_played_arm, make_learn
 

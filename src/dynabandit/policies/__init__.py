@@ -4,69 +4,69 @@ from dataclasses import fields
 from typing import Any
 
 from dynabandit import plugins
-from dynabandit.policies.ad_switch import AdSwitch
-from dynabandit.policies.aff_d_greedy import AffDGreedy
-from dynabandit.policies.aff_kl_ucb import AffKLUCB
-from dynabandit.policies.aff_linear import AffLinTS, AffLinUCB
-from dynabandit.policies.aff_normal_ts import AffNormalTS
-from dynabandit.policies.aff_normal_ucb import AffNormalUCB
-from dynabandit.policies.aff_poisson_ts import AffPoissonTS
-from dynabandit.policies.aff_revenue_ts import AffRevenueTS
-from dynabandit.policies.aff_thompson import AffOTS, AffTS
-from dynabandit.policies.aff_ucb1 import AffUCB1
-from dynabandit.policies.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.auto import AUTO, resolved
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.borl import Borl
-from dynabandit.policies.changepoint_thompson import ChangepointTS
-from dynabandit.policies.cusum_ucb import CusumKLUCB, CusumUCB
-from dynabandit.policies.d_kl_ucb import DKLUCB
-from dynabandit.policies.d_lin_ucb import DLinUCB
-from dynabandit.policies.d_ucb import DUCB
-from dynabandit.policies.discounted_thompson import DiscountedOTS, DiscountedTS
-from dynabandit.policies.dynamic_thompson import DTS, AffDTS1, AffDTS2, OptimisticDTS
-from dynabandit.policies.eps_greedy import EpsGreedy
-from dynabandit.policies.exp3_s import Exp3S
-from dynabandit.policies.f_dsw_thompson import FDSWTS
-from dynabandit.policies.fewa import Fewa
-from dynabandit.policies.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
-from dynabandit.policies.kalman_thompson import KalmanTS
-from dynabandit.policies.kl_ucb import KLUCB
-from dynabandit.policies.lin_eps_greedy import LinEpsGreedy
-from dynabandit.policies.lin_ts import LinTS
-from dynabandit.policies.lin_ucb import LinUCB
-from dynabandit.policies.lm_dsee import LMDSEE
-from dynabandit.policies.log_linear_ts import AffLogLinearTS, LogLinearTS
-from dynabandit.policies.logistic_ts import AffLogisticTS, LogisticTS
-from dynabandit.policies.m_ucb import MKLUCB, MUCB
-from dynabandit.policies.master_ucb import MasterUCB
-from dynabandit.policies.mix_lin_ucb import MixLinUCB
-from dynabandit.policies.mix_normal_ts import MixNormalTS
-from dynabandit.policies.mix_poisson_ts import MixPoissonTS
-from dynabandit.policies.mix_revenue_ts import MixRevenueTS
-from dynabandit.policies.mix_thompson import MixTS
-from dynabandit.policies.normal_ts import NormalTS
-from dynabandit.policies.oracle_best_arm import BestArm
-from dynabandit.policies.oracle_restart import OracleRestart
-from dynabandit.policies.predictive_sampling import PredictiveSampling
+from dynabandit.policies.presets.aff_d_greedy import AffDGreedy
+from dynabandit.policies.presets.aff_kl_ucb import AffKLUCB
+from dynabandit.policies.presets.aff_linear import AffLinTS, AffLinUCB
+from dynabandit.policies.presets.aff_normal_ts import AffNormalTS
+from dynabandit.policies.presets.aff_normal_ucb import AffNormalUCB
+from dynabandit.policies.presets.aff_poisson_ts import AffPoissonTS
+from dynabandit.policies.presets.aff_revenue_ts import AffRevenueTS
+from dynabandit.policies.presets.aff_thompson import AffOTS, AffTS
+from dynabandit.policies.presets.aff_ucb1 import AffUCB1
+from dynabandit.policies.presets.aff_ucb2 import AffUCB2, AffUCB2Growing
+from dynabandit.policies.presets.cusum_ucb import CusumKLUCB, CusumUCB
+from dynabandit.policies.presets.d_kl_ucb import DKLUCB
+from dynabandit.policies.presets.d_lin_ucb import DLinUCB
+from dynabandit.policies.presets.d_ucb import DUCB
+from dynabandit.policies.presets.discounted_thompson import DiscountedOTS, DiscountedTS
+from dynabandit.policies.presets.dynamic_thompson import DTS, AffDTS1, AffDTS2, OptimisticDTS
+from dynabandit.policies.presets.eps_greedy import EpsGreedy
+from dynabandit.policies.presets.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
+from dynabandit.policies.presets.kl_ucb import KLUCB
+from dynabandit.policies.presets.lin_eps_greedy import LinEpsGreedy
+from dynabandit.policies.presets.lin_ts import LinTS
+from dynabandit.policies.presets.lin_ucb import LinUCB
+from dynabandit.policies.presets.log_linear_ts import AffLogLinearTS, LogLinearTS
+from dynabandit.policies.presets.logistic_ts import AffLogisticTS, LogisticTS
+from dynabandit.policies.presets.m_ucb import MKLUCB, MUCB
+from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
+from dynabandit.policies.presets.mix_normal_ts import MixNormalTS
+from dynabandit.policies.presets.mix_poisson_ts import MixPoissonTS
+from dynabandit.policies.presets.mix_revenue_ts import MixRevenueTS
+from dynabandit.policies.presets.mix_thompson import MixTS
+from dynabandit.policies.presets.normal_ts import NormalTS
+from dynabandit.policies.presets.oracle_restart import OracleRestart
+from dynabandit.policies.presets.restart_lin_ucb import RestartLinUCB
+from dynabandit.policies.presets.robust_ucb import RobustUCB
+from dynabandit.policies.presets.square_cb import SquareCB
+from dynabandit.policies.presets.sw_kl_ucb import SWKLUCB
+from dynabandit.policies.presets.sw_lin_ucb import SWLinUCB
+from dynabandit.policies.presets.sw_thompson import SWTS
+from dynabandit.policies.presets.sw_ucb import SWUCB
+from dynabandit.policies.presets.sw_ucb_sharp import SWUCBSharp
+from dynabandit.policies.presets.thompson import OTS, TS
+from dynabandit.policies.presets.ucb import UCB
+from dynabandit.policies.presets.weight_ucb import WeightUCB
 from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
-from dynabandit.policies.r_bocpd_ucb import RBocpdUCB
-from dynabandit.policies.r_ed_ucb import REdUCB
-from dynabandit.policies.raw_ucb import RawUCB
-from dynabandit.policies.restart_lin_ucb import RestartLinUCB
-from dynabandit.policies.rexp3 import Rexp3
-from dynabandit.policies.robust_ucb import RobustUCB
-from dynabandit.policies.square_cb import SquareCB
-from dynabandit.policies.sw_kl_ucb import SWKLUCB
-from dynabandit.policies.sw_lin_ucb import SWLinUCB
-from dynabandit.policies.sw_thompson import SWTS
-from dynabandit.policies.sw_ucb import SWUCB
-from dynabandit.policies.sw_ucb_sharp import SWUCBSharp
-from dynabandit.policies.thompson import OTS, TS
-from dynabandit.policies.ucb import UCB
-from dynabandit.policies.uniform import Uniform
-from dynabandit.policies.w_swa import WSWA
-from dynabandit.policies.weight_ucb import WeightUCB
+from dynabandit.policies.whole.ad_switch import AdSwitch
+from dynabandit.policies.whole.borl import Borl
+from dynabandit.policies.whole.changepoint_thompson import ChangepointTS
+from dynabandit.policies.whole.exp3_s import Exp3S
+from dynabandit.policies.whole.f_dsw_thompson import FDSWTS
+from dynabandit.policies.whole.fewa import Fewa
+from dynabandit.policies.whole.kalman_thompson import KalmanTS
+from dynabandit.policies.whole.lm_dsee import LMDSEE
+from dynabandit.policies.whole.master_ucb import MasterUCB
+from dynabandit.policies.whole.oracle_best_arm import BestArm
+from dynabandit.policies.whole.predictive_sampling import PredictiveSampling
+from dynabandit.policies.whole.r_bocpd_ucb import RBocpdUCB
+from dynabandit.policies.whole.r_ed_ucb import REdUCB
+from dynabandit.policies.whole.raw_ucb import RawUCB
+from dynabandit.policies.whole.rexp3 import Rexp3
+from dynabandit.policies.whole.uniform import Uniform
+from dynabandit.policies.whole.w_swa import WSWA
 from dynabandit.validation import RewardDomain, check_parameter_names, unknown
 
 __all__ = [

@@ -1,11 +1,11 @@
 """Which policy ``"auto"`` stands for: the recommended one for the rewards, and for decisions with features."""
 
 from dynabandit.policies.base import Policy
-from dynabandit.policies.mix_lin_ucb import MixLinUCB
-from dynabandit.policies.mix_normal_ts import MixNormalTS
-from dynabandit.policies.mix_poisson_ts import MixPoissonTS
-from dynabandit.policies.mix_revenue_ts import MixRevenueTS
-from dynabandit.policies.mix_thompson import MixTS
+from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
+from dynabandit.policies.presets.mix_normal_ts import MixNormalTS
+from dynabandit.policies.presets.mix_poisson_ts import MixPoissonTS
+from dynabandit.policies.presets.mix_revenue_ts import MixRevenueTS
+from dynabandit.policies.presets.mix_thompson import MixTS
 from dynabandit.validation import BOUNDED, RewardDomain
 
 AUTO = "auto"

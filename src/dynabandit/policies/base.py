@@ -12,7 +12,7 @@ from dynabandit.core.draws import not_empty
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
 from dynabandit.estimators.base import Belief
-from dynabandit.policies.beta_posterior import beta_belief
+from dynabandit.policies.rules.beta_posterior import beta_belief
 from dynabandit.validation import BOUNDED, RewardDomain, check_field, integer
 
 
@@ -166,9 +166,9 @@ def no_table(arms: int, horizon: int) -> np.ndarray:
 
 
 class ScoreLaw(NamedTuple):
-    """The law of the random score of each arm; `policies.score_laws` makes it together with the score."""
+    """The law of the random score of each arm; `policies.rules.score_laws` makes it together with the score."""
 
-    family: str  # a constant of `policies.score_laws`
+    family: str  # a constant of `policies.rules.score_laws`
     numbers: LawNumbers
     """numbers(state, arm, step, params): the numbers of the law of one arm; NaN if the law is not known."""
 
@@ -207,7 +207,7 @@ class PolicyFunctions(NamedTuple):
     static_index: bool = False
     """Whether the score of an arm changes only when the arm is played or one of its rewards arrives.
 
-    The simulator then updates log2 K scores per step instead of all K (`policies.argmax_tree`). The score may read only
+    The simulator then updates log2 K scores per step instead of all K (`choosing.argmax_tree`). The score may read only
     `params`, the arm's own column of `memory` and its pending plays, and `learn` may write no other column."""
     table: Callable[[int, int], np.ndarray] = no_table
     """table(arms, horizon): numbers computed once, such as a power of each idle time, read as `step.table`.
@@ -222,13 +222,13 @@ class PolicyFunctions(NamedTuple):
     """prepare(state, step, params): called once per step before the scores; it may write to the state,
     such as the parameters that Thompson sampling draws once for a model of all arms."""
     law: ScoreLaw | None = None
-    """The law of the scores, if `score` is random, for exact propensities (`policies.score_laws`)."""
+    """The law of the scores, if `score` is random, for exact propensities (`policies.rules.score_laws`)."""
     exploration: Exploration | None = None
     """exploration(state, leader, step, params): the probability that `explore` is true, if it is random."""
     idle_posterior: str | None = None
     """How `posterior` changes between the plays and rewards of an arm: CONSTANT, MONOTONE, or None if in another way.
 
-    With many arms a constant or monotone one is drawn in O(log K) steps (`policies.draw_tree`). It may then read only
+    With many arms a constant or monotone one is drawn in O(log K) steps (`choosing.draw_tree`). It may then read only
     `params`, the arm's own column of `memory`, its pending plays and, if it is MONOTONE, the step and when the arm was
     last played: each shape must rise or fall with the step. Arms with the column that `start` wrote and without pending
     plays may also read `step.common`, and nothing else: all have one posterior. `learn` may write no other column. At

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from dynabandit.bandit import Bandit
+from dynabandit.choosing.choice_probabilities import choice_of
 from dynabandit.features import PARQUET_KEY
-from dynabandit.policies.choice_probabilities import choice_of
 from dynabandit.service.api_types import Event, Exported
 from dynabandit.service.domain.bandit_state import (
     RULES,

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from dynabandit.choosing.draw_tree import MANY_ARMS
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy
-from dynabandit.policies.draw_tree import MANY_ARMS
 from dynabandit.service import api_types, field_types
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.bandit_state import LoggedState

@@ -26,8 +26,8 @@ ON_DEVICE = (
     ("dynabandit.simulation.cuda", "philox_words.py"),
     ("dynabandit.simulation.cuda", "not_inlined.py"),
     ("dynabandit.core", "precision.py"),
-    ("dynabandit.policies", "choose_arm.py"),  # a CPU stores a static index in a tree instead
-    ("dynabandit.policies", "tie_breaking.py"),
+    ("dynabandit.choosing", "choose_arm.py"),  # a CPU stores a static index in a tree instead
+    ("dynabandit.core", "tie_breaking.py"),
 )
 
 

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dynabandit.choosing.argmax_tree import new_trees
+from dynabandit.choosing.choose_arm import Workspace, is_pruned, make_choose, make_count_choices, new_workspace
+from dynabandit.choosing.draw_tree import uses_draw_tree
 from dynabandit.core.code_cache import is_cached
 from dynabandit.core.compilation import compiled, inlined_kernel, kernel
 from dynabandit.core.context import Context, empty_features
@@ -19,10 +22,7 @@ from dynabandit.core.streams import Stream, stream
 from dynabandit.environments.delays import NO_DELAY
 from dynabandit.environments.reward_laws import BERNOULLI, Bernoulli, RewardFunctions
 from dynabandit.policies import Policy
-from dynabandit.policies.argmax_tree import new_trees
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, compiled_for
-from dynabandit.policies.choose_arm import Workspace, is_pruned, make_choose, make_count_choices, new_workspace
-from dynabandit.policies.draw_tree import uses_draw_tree
 from dynabandit.policies.pending_plays import UNKNOWN_STEP, begin_play, end_play
 from dynabandit.simulation.request import initial_states
 from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_play

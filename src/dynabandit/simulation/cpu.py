@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.choosing.argmax_tree import new_trees
+from dynabandit.choosing.choose_arm import new_workspace
 from dynabandit.core.interpreted_first import FirstCalls, interpreted_first
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments.base import cells_per_step, compiled_write_paths
 from dynabandit.environments.delays import NO_DELAY
 from dynabandit.policies import Policy
-from dynabandit.policies.argmax_tree import new_trees
-from dynabandit.policies.choose_arm import new_workspace
 from dynabandit.simulation.compiled import compiled_count_switches, compiled_play
 from dynabandit.simulation.request import SimulationRequest, initial_states
 from dynabandit.simulation.stepper import Block, Paths, Record, Replications, part_of

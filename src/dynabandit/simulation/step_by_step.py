@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dynabandit.choosing.choose_arm import make_choose, new_workspace
 from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.policies import Policy, Reward
 from dynabandit.policies.base import new_state
-from dynabandit.policies.choose_arm import make_choose, new_workspace
 from dynabandit.simulation.stepper import make_learn, round_robin_arm
 
 

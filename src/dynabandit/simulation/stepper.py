@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynabandit.choosing.argmax_tree import make_fill_tree, make_update_tree
+from dynabandit.choosing.choose_arm import Workspace, make_choose, make_score_row
+from dynabandit.choosing.draw_tree import mark_all, mark_arm
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.lanes import SINGLE_LANE, LaneGroup
 from dynabandit.core.records import vector_reader
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments.delays import DelayParams
 from dynabandit.environments.reward_laws import Bernoulli, RewardFunctions, RewardStep
-from dynabandit.policies.argmax_tree import make_fill_tree, make_update_tree
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step, row_of
-from dynabandit.policies.choose_arm import Workspace, make_choose, make_score_row
-from dynabandit.policies.draw_tree import mark_all, mark_arm
 from dynabandit.policies.pending_plays import begin_play, end_play
 from dynabandit.simulation import in_flight
 from dynabandit.simulation.best_in_hindsight import make_arm_mean, make_best_policy

@@ -7,11 +7,11 @@ from typing import Any
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.arm_tree import choose_in_tree
 from dynabandit.bandit.live_policies import models_size
+from dynabandit.choosing.draw_tree import MANY_ARMS, uses_draw_tree
 from dynabandit.core.code_cache import is_cached
 from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import Policy, PolicyFunctions, is_contextual, policy as make_policy
-from dynabandit.policies.draw_tree import MANY_ARMS, uses_draw_tree
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.learning import AT_ONCE, Learned

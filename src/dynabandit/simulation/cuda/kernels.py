@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from numba import cuda
 
+from dynabandit.choosing.choose_arm import SCRATCH_ROWS, Workspace
 from dynabandit.core.compilation import compiled_for_cuda, kernel
 from dynabandit.core.lanes import LaneGroup
 from dynabandit.core.precision import FAST, single
@@ -21,7 +22,6 @@ from dynabandit.environments.base import EnvironmentFunctions, PathArrays, make_
 from dynabandit.environments.delays import DelayParams
 from dynabandit.environments.reward_laws import RewardFunctions
 from dynabandit.policies.base import PolicyFunctions
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, Workspace
 from dynabandit.simulation.code_versions import device_version
 from dynabandit.simulation.cuda import not_inlined, philox_words  # noqa: F401  # they change how kernels are compiled
 from dynabandit.simulation.cuda.group_shapes import LANES, GroupShape

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dynabandit.choosing.choose_arm import SCRATCH_ROWS, is_pruned
+from dynabandit.choosing.draw_tree import new_draw_trees, tree_shape, uses_draw_tree
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments import Environment
@@ -14,8 +16,6 @@ from dynabandit.environments.base import cells_per_step
 from dynabandit.environments.delays import NO_DELAY
 from dynabandit.extras import import_extra
 from dynabandit.policies import Policy
-from dynabandit.policies.choose_arm import SCRATCH_ROWS, is_pruned
-from dynabandit.policies.draw_tree import new_draw_trees, tree_shape, uses_draw_tree
 from dynabandit.simulation.backends import in_single
 from dynabandit.simulation.cuda.devices import free_bytes, run_divided
 from dynabandit.simulation.cuda.group_shapes import LANES, MANY_PATH_LANES, WARPS, GroupShape, group_shape, in_step

@@ -1,0 +1,125 @@
+"""Policies whose parameters follow from the horizon and the number of changes, and the rules for them."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.policies.base import Policy
+from dynabandit.policies.horizons.doubling_horizon import DOUBLING, DoublingHorizon, doubling_class
+from dynabandit.policies.memories import reward_window
+from dynabandit.validation import check_field, integer, number
+
+
+def discount_for(changes: int, horizon: int) -> float:
+    """Return the discount of D-UCB for a number of changes; more changes than steps count as one per step."""
+    return 1.0 - math.sqrt(min(changes / horizon, 1.0)) / 4.0
+
+
+def window_for(changes: int, horizon: int) -> int:
+    """Return the window of SW-UCB for a number of changes; it is at most the horizon."""
+    return min(max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / changes))), horizon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HorizonTuned(Policy):
+    """A policy whose parameters follow from a horizon and a number of changes, unless they are given.
+
+    Without `changes`, a simulation counts how often the best arm changes on its path. That is knowledge a real user
+    does not have; `changes=1` does not use it. The label shows which one was used. With `horizon="doubling"` the
+    parameters follow from a horizon that doubles with time (`policies.horizons.doubling_horizon`).
+    """
+
+    changes: int | None = None
+    horizon: int | str | None = None
+
+    def __new__(cls, **parameters: Any) -> Self:
+        doubles = isinstance(parameters.get("horizon"), str) and parameters["horizon"] == DOUBLING
+        kind: Any = cls
+        return object.__new__(doubling_class(kind) if doubles and not issubclass(cls, DoublingHorizon) else kind)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "changes", integer, 1, LARGEST_STEP, optional=True)
+        if isinstance(self.horizon, str):
+            if self.horizon != DOUBLING:
+                raise ValueError(f"horizon must be a whole number of at least 1 or {DOUBLING!r}, got {self.horizon!r}")
+        elif self.horizon is not None:
+            check_field(self, "horizon", integer, 1, LARGEST_STEP)
+
+    def _follows_from_changes(self) -> bool:
+        """Whether a parameter that follows from the number of changes is not given."""
+        raise NotImplementedError
+
+    def _follows_from_horizon(self) -> bool:
+        """Whether a parameter that follows from the horizon is not given."""
+        return self._follows_from_changes()
+
+    @property
+    def needs_tuning(self) -> bool:
+        return self.changes is None and self._follows_from_changes()
+
+    @property
+    def needs_horizon(self) -> bool:
+        return self.horizon is None and self._follows_from_horizon()
+
+    def tuned(self, switches: int, horizon: int) -> Self:
+        return replace(
+            self,
+            changes=max(switches, 1) if self.needs_tuning else self.changes,
+            horizon=horizon if self.needs_horizon else self.horizon,
+        )
+
+    def practical(self) -> Self:
+        return replace(
+            self,
+            changes=1 if self.needs_tuning else self.changes,
+            horizon=DOUBLING if self.needs_horizon else self.horizon,
+        )
+
+    def _expected(self) -> tuple[int, int]:
+        """Return the number of changes and the horizon, 1 for one that is not needed."""
+        assert not isinstance(self.horizon, str), "with a doubling horizon, `DoublingHorizon` asks for each of them"
+        return self.changes or 1, self.horizon or 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscountTuned(HorizonTuned):
+    """A policy with a discount, by default from the rule of D-UCB."""
+
+    discount: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "discount", number, 0.0, 1.0, open_low=True, optional=True)
+
+    def _follows_from_changes(self) -> bool:
+        return self.discount is None
+
+    def _discount(self) -> float:
+        return discount_for(*self._expected()) if self.discount is None else self.discount
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowTuned(HorizonTuned):
+    """A policy with a window of rewards in `shared`, its length by default from the rule of SW-UCB."""
+
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "window", integer, 1, LARGEST_STEP, optional=True)
+
+    def _follows_from_changes(self) -> bool:
+        return self.window is None
+
+    def _window(self) -> int:
+        return window_for(*self._expected()) if self.window is None else self.window
+
+    def tuned(self, switches: int, horizon: int) -> Self:
+        if self.window is None:
+            return super().tuned(switches, horizon)
+        return replace(self, window=min(self.window, horizon))  # a longer window would never be full
+
+    def shared_size(self) -> int:
+        return reward_window.size(self._window())

@@ -1,0 +1,133 @@
+"""Robust UCB: Catoni's mean of the latest rewards of each arm, plus a bonus for uncertainty."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+from dynabandit.estimators.adaptive_forgetting import is_variance
+from dynabandit.estimators.base import Belief
+from dynabandit.estimators.catoni_mean import catoni_mean, check_confidence, robust_moments
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.memories import pooled_moments
+from dynabandit.policies.pending_plays import pending_plays
+from dynabandit.validation import LARGEST_FACTOR, NORMAL, check_field, integer, number, set_fields
+
+SLOTS = ("count", "mean", "own_variance")  # then the latest rewards, a ring buffer
+COUNT, MEAN, OWN_VARIANCE = range(3)
+RING = len(SLOTS)
+
+
+class Params(NamedTuple):
+    window: int
+    level: float
+    exploration: float
+
+
+@kernel
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    state.memory[:, arm] = 0.0
+
+
+@kernel
+def common(state: PolicyState, number: int, params: Params) -> float:
+    return params.exploration * 2.0 * math.log(float(max(number - 1, 1)))
+
+
+@kernel
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    memory, shared = state.memory, state.shared
+    count = memory[COUNT, arm]
+    mean = memory[MEAN, arm] if count > 0.0 else shared[pooled_moments.MEAN]
+    variance = memory[OWN_VARIANCE, arm] if memory[OWN_VARIANCE, arm] > 0.0 else pooled_moments.variance(shared)
+    size = min(max(count, 1.0), float(params.window)) + pending_plays(state, arm)
+    return mean + math.sqrt(step.common * variance / size)
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    memory = state.memory
+    memory[RING + int(memory[COUNT, arm]) % params.window, arm] = reward.value
+    memory[COUNT, arm] += 1.0
+    latest = memory[RING : RING + min(int(memory[COUNT, arm]), params.window), arm]
+    moments = robust_moments(latest)
+    memory[MEAN, arm] = catoni_mean(latest, moments, params.level)
+    memory[OWN_VARIANCE, arm] = moments.variance if is_variance(moments.variance, moments.mean) else 0.0
+    pooled_moments.add(state.shared, reward.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobustUCB(Policy):
+    r"""UCB with an average that a few extreme rewards cannot dominate. Use it if rewards have heavy tails and no model
+    of them fits.
+
+    The average is Catoni's mean of the latest rewards of each arm, a window per arm. If the rewards are revenue, the
+    model of `AffRevenueTS` may fit. All rewards times a constant give the same choices.
+
+    Parameters
+    ----------
+    window
+        How many of the latest rewards of an arm count.
+    confidence
+        The probability delta in Catoni's mean, in (0, 1): a small one makes the mean more robust.
+    exploration
+        The factor c of the bonus, at least 0; 4 in the reference for Catoni's mean, which is the bonus of `UCB` for
+        rewards with variance 1/4.
+    burn_in
+        The number of plays of each arm before the policy decides, so that a variance can be estimated.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("robust-ucb", window=50).label
+    'robust-ucb(window=50)'
+
+    Notes
+    -----
+    The score of an arm with n rewards in its window, at step t, with theta and v of `CatoniMean`:
+
+    .. math:: \hat{\theta} + \sqrt{\frac{c \, v \log t^2}{n}}
+
+    The reference assumes a known bound v of the variance, and lets delta decrease like 1 / t^2. Before the rewards of
+    an arm differ, the variance of the rewards of all arms takes the place of v; an arm without rewards takes their
+    mean. Plays whose rewards are pending count in n.
+
+    Cost per step: O(K), and O(window) for the reward.
+
+    References
+    ----------
+    Bubeck, Cesa-Bianchi & Lugosi (2013), Bandits with heavy tail. IEEE Transactions on Information Theory 59.
+    """
+
+    name = "robust-ucb"
+    rewards = NORMAL
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
+
+    burn_in: int = 2
+    window: int = 100
+    confidence: float = 0.05
+    exploration: float = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "window", integer, 1, 10**6)
+        set_fields(self, confidence=check_confidence(self.confidence))
+        check_field(self, "exploration", number, 0.0, LARGEST_FACTOR)
+
+    def params(self, arms: int) -> Params:
+        return Params(self.window, -math.log(self.confidence), self.exploration)
+
+    def memory_size(self) -> int:
+        return RING + self.window
+
+    def shared_size(self) -> int:
+        return pooled_moments.SIZE
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        count, mean, variance = column[:RING].tolist()
+        if count == 0.0:
+            return Belief(math.nan, 0.0, 1.0, 0.0)
+        return Belief(mean, variance, 1.0, min(count, float(self.window)))

@@ -1,0 +1,1 @@
+"""How arms are compared: bounds, posteriors, laws of random scores, and forced exploration."""

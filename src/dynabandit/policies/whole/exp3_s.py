@@ -1,0 +1,141 @@
+"""Exp3.S: exponential weights that share a part of their sum at each step."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dynabandit.core.compilation import kernel
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.horizons.tuning_rules import HorizonTuned
+from dynabandit.policies.memories import sample_mean_policy
+from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.rules.score_laws import weighted_scores
+from dynabandit.validation import check_field, number
+
+# Weights are stored as shares of their sum: the rule is the same for all multiples of the weights, and each share stays
+# above about e alpha / K, so that nothing overflows or underflows in a long run.
+SLOTS = (*sample_mean_policy.SLOTS, "share")
+SHARE = SLOTS.index("share")
+
+
+class Params(NamedTuple):
+    exploration: float
+    sharing: float
+    arms: float
+
+
+@kernel
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    sample_mean_policy.start(state, arm, params)
+    state.memory[SHARE, arm] = 1.0 / params.arms
+
+
+@kernel
+def probability(share: float, params: Any) -> float:
+    """Return p_i of figure 4."""
+    return (1.0 - params.exploration) * share + params.exploration / params.arms
+
+
+@kernel
+def weight(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return probability(state.memory[SHARE, arm], params)
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
+    sample_mean_policy.observe(state, arm, reward.value)
+    memory = state.memory
+    arms = memory.shape[1]
+    estimate = reward.value / probability(memory[SHARE, arm], params)
+    total = 0.0
+    for other in range(arms):
+        total += memory[SHARE, other]
+    gift = math.e * params.sharing / arms * total
+    memory[SHARE, arm] *= math.exp(params.exploration * estimate / params.arms)
+    total = 0.0
+    for other in range(arms):
+        memory[SHARE, other] += gift
+        total += memory[SHARE, other]
+    for other in range(arms):
+        memory[SHARE, other] /= total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exp3S(HorizonTuned, SampleMeanPolicy):
+    r"""Exp3.S: play arms at random, more often those with good rewards, but every arm now and then. Use it only if an
+    adversary may choose the rewards; elsewhere it has much regret.
+
+    An arm is drawn from exponential weights, which get a small share of their sum at each step. The policy has
+    guarantees for rewards chosen by an adversary, relative to the best sequence of arms with few changes. A reward is
+    weighted by the probability of its arm when it is learned: late rewards are weighted by later probabilities than
+    that of their decision. In a `Bandit`, paused or removed arms keep their share of the weights, so the rewards of
+    other arms get too much weight. If arms are added or removed, use another policy.
+
+    Parameters
+    ----------
+    exploration
+        The paper's gamma, in (0, 1]: the probability of a uniformly random decision.
+    sharing
+        The paper's alpha, in (0, 1]: the share of the sum of all weights that is added to each weight.
+    changes
+        Y, the expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path. Parameters above that are not given follow from the
+        paper's corollaries: alpha = 1 / T and gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K
+        log(K T) / T) if Y is 1.
+    horizon
+        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
+    burn_in
+        The number of plays of each arm before the policy decides.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> round(db.policy("exp3-s", changes=1, horizon=10_000).params(arms=2).exploration, 4)
+    0.0445
+
+    Notes
+    -----
+    With weights v, the probability of each arm and the update after a reward y of the arm that was played are
+
+    .. math:: p_a = (1 - \gamma) \frac{v_a}{\sum_b v_b} + \frac{\gamma}{K}
+
+    .. math:: v_a \leftarrow v_a \exp\left( \frac{\gamma}{K} \frac{y}{p_a} 1[\text{played}] \right) + \frac{e
+        \alpha}{K} \sum_b v_b
+
+    Cost per step: O(K).
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund & Schapire (2002), The nonstochastic multiarmed bandit problem. SIAM J. Comput. 32.
+    """
+
+    name = "exp3-s"
+    slots = SLOTS
+    functions = PolicyFunctions(start=start, learn=learn, params=Params, **weighted_scores(weight))
+
+    burn_in: int = 0
+    exploration: float | None = None
+    sharing: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "exploration", number, 0.0, 1.0, open_low=True, optional=True)
+        check_field(self, "sharing", number, 0.0, 1.0, open_low=True, optional=True)
+
+    def _follows_from_changes(self) -> bool:
+        return self.exploration is None
+
+    def _follows_from_horizon(self) -> bool:
+        return self.exploration is None or self.sharing is None
+
+    def params(self, arms: int) -> Params:
+        changes, horizon = self._expected()
+        learning = math.log(arms * horizon)
+        if self.exploration is not None:
+            exploration = self.exploration
+        elif changes > 1:  # corollary 8.3, whose hardness counts the segments between changes
+            rate = arms * ((changes + 1) * learning + math.e) / ((math.e - 1.0) * horizon)
+            exploration = min(1.0, math.sqrt(rate))
+        else:  # corollary 8.2, for an unknown hardness
+            exploration = min(1.0, math.sqrt(arms * learning / horizon))
+        return Params(exploration, 1.0 / horizon if self.sharing is None else self.sharing, float(arms))

@@ -1,0 +1,39 @@
+"""Uniform: a random arm at every step."""
+
+from dataclasses import dataclass
+
+from dynabandit.policies.base import PolicyFunctions
+from dynabandit.policies.memories import sample_mean_policy
+from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
+from dynabandit.validation import BOUNDED, NORMAL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(SampleMeanPolicy):
+    """Play a random arm, each with the same probability. A reference: every other policy should have less regret.
+
+    Parameters
+    ----------
+    burn_in
+        The number of plays of each arm before the policy decides.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("uniform").parameters
+    {'burn_in': 0}
+
+    Notes
+    -----
+    Cost per step: O(log K).
+
+    References
+    ----------
+    None; it is the usual lower reference of experiments.
+    """
+
+    name = "uniform"
+    rewards = NORMAL
+    live_rewards = BOUNDED
+    slots = sample_mean_policy.SLOTS
+    functions = PolicyFunctions(start=sample_mean_policy.start, learn=sample_mean_policy.learn, static_index=True)
