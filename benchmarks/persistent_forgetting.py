@@ -18,9 +18,9 @@ import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import aff_shared
 from dynabandit.policies.presets import aff_thompson
-from dynabandit.policies.rules.beta_posterior import Prior
 
 SLOTS = (*aff_thompson.SLOTS, "last_reward")  # the number of rewards of all arms at the arm's last reward
 FORGETTING, M, W, K, M_DOT, W_DOT = (SLOTS.index(name) for name in ("forgetting", "m", "w", "k", "m_dot", "w_dot"))

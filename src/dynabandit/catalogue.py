@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, NamedTuple
 
+from dynabandit.core.docstrings import parameter_descriptions
+
 
 class Parameter(NamedTuple):
     """A parameter with its default, or several that share a description."""
@@ -89,7 +91,7 @@ def _resolve_reference(name: str, text: str) -> str:
     if found is None:
         return text
     there = inspect.getdoc(getattr(importlib.import_module(found[1]), found[2])) or ""
-    return next((description for names, description in _descriptions(there) if name in names), text)
+    return next((description for names, description in parameter_descriptions(there) if name in names), text)
 
 
 def _parameters(kind: Any) -> list[Parameter]:
@@ -110,20 +112,7 @@ def _documented_fields(kind: Any) -> list[tuple[list[Any], str]]:
     """
     left = {field.name: field for field in fields(kind) if field.init and field.name != "rewards"}
     found = []
-    for names, description in _descriptions(inspect.getdoc(kind) or ""):
+    for names, description in parameter_descriptions(inspect.getdoc(kind) or ""):
         if known := [left.pop(name) for name in names if name in left]:
             found.append((known, description))
     return found + [([field], "") for field in left.values()]
-
-
-def _descriptions(text: str) -> list[tuple[list[str], str]]:
-    """Read the section ``Parameters`` of a docstring: names and their description."""
-    # Not docstring-parser: it would be a dependency of three extras, for these lines
-    section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
-    found: list[tuple[list[str], list[str]]] = []
-    for line in section.splitlines():
-        if line.startswith(" "):
-            found[-1][1].append(line.strip())
-        else:
-            found.append(([name.strip() for name in line.split(",")], []))
-    return [(names, " ".join(lines)) for names, lines in found]

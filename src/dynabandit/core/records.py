@@ -57,15 +57,15 @@ def vector_reader(kind: type) -> Callable[[np.ndarray], Any]:
 
 
 @functools.cache
-def column_reader(kind: type) -> Callable[[np.ndarray, int], Any]:
-    """Return read(matrix, column): the named tuple in the first rows of a column."""
-    return _generated(kind, "matrix, column", "matrix[{}, column]")
+def column_reader(kind: type, first: int = 0) -> Callable[[np.ndarray, int], Any]:
+    """Return read(matrix, column): the named tuple in a column, from the row `first` on."""
+    return _generated(kind, "matrix, column", "matrix[{}, column]", first)
 
 
 @functools.cache
-def column_writer(kind: type) -> Callable[[np.ndarray, int, Any], None]:
+def column_writer(kind: type, first: int = 0) -> Callable[[np.ndarray, int, Any], None]:
     """Return write(matrix, column, record): write what `column_reader` reads."""
-    lines = [f"matrix[{place}, column] = record.{name}" for place, name in enumerate(get_type_hints(kind))]
+    lines = [f"matrix[{place}, column] = record.{name}" for place, name in enumerate(get_type_hints(kind), first)]
     return _compile(f"def write(matrix, column, record):\n    {'; '.join(lines)}", {}, kind)
 
 
@@ -76,11 +76,11 @@ def rows_reader(kind: type) -> Callable[[np.ndarray], Any]:
     return _compile(f"def read(matrix):\n    return Record({fields})", {"Record": kind}, kind)
 
 
-def _generated(kind: type, arguments: str, cell: str) -> Callable[..., Any]:
+def _generated(kind: type, arguments: str, cell: str, first: int = 0) -> Callable[..., Any]:
     if np.ndarray in list(get_type_hints(kind).values())[:-1]:
         raise TypeError(f"the array must be the last field of {kind.__qualname__}: it gets the rest of the row")
     types: dict[str, Any] = {}
-    expression = _expression(kind, cell, itertools.count(), types)
+    expression = _expression(kind, cell, itertools.count(first), types)
     return _compile(f"def read({arguments}):\n    return {expression}", types, kind)
 
 

@@ -16,15 +16,14 @@ from dynabandit.policies.presets.aff_revenue_ts import AffRevenueTS
 from dynabandit.policies.presets.aff_thompson import AffOTS, AffTS
 from dynabandit.policies.presets.aff_ucb1 import AffUCB1
 from dynabandit.policies.presets.aff_ucb2 import AffUCB2, AffUCB2Growing
+from dynabandit.policies.presets.constant import KLUCB, OTS, TS, UCB, EpsGreedy
 from dynabandit.policies.presets.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.presets.d_kl_ucb import DKLUCB
 from dynabandit.policies.presets.d_lin_ucb import DLinUCB
 from dynabandit.policies.presets.d_ucb import DUCB
 from dynabandit.policies.presets.discounted_thompson import DiscountedOTS, DiscountedTS
 from dynabandit.policies.presets.dynamic_thompson import DTS, AffDTS1, AffDTS2, OptimisticDTS
-from dynabandit.policies.presets.eps_greedy import EpsGreedy
 from dynabandit.policies.presets.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
-from dynabandit.policies.presets.kl_ucb import KLUCB
 from dynabandit.policies.presets.lin_eps_greedy import LinEpsGreedy
 from dynabandit.policies.presets.lin_ts import LinTS
 from dynabandit.policies.presets.lin_ucb import LinUCB
@@ -46,8 +45,6 @@ from dynabandit.policies.presets.sw_lin_ucb import SWLinUCB
 from dynabandit.policies.presets.sw_thompson import SWTS
 from dynabandit.policies.presets.sw_ucb import SWUCB
 from dynabandit.policies.presets.sw_ucb_sharp import SWUCBSharp
-from dynabandit.policies.presets.thompson import OTS, TS
-from dynabandit.policies.presets.ucb import UCB
 from dynabandit.policies.presets.weight_ucb import WeightUCB
 from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
 from dynabandit.policies.whole.ad_switch import AdSwitch

@@ -1,24 +1,14 @@
 """Policies whose parameters follow from the horizon and the number of changes, and the rules for them."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import Policy
 from dynabandit.policies.horizons.doubling_horizon import DOUBLING, DoublingHorizon, doubling_class
+from dynabandit.policies.horizons.formulas import discount_for, window_for
 from dynabandit.policies.memories import reward_window
 from dynabandit.validation import check_field, integer, number
-
-
-def discount_for(changes: int, horizon: int) -> float:
-    """Return the discount of D-UCB for a number of changes; more changes than steps count as one per step."""
-    return 1.0 - math.sqrt(min(changes / horizon, 1.0)) / 4.0
-
-
-def window_for(changes: int, horizon: int) -> int:
-    """Return the window of SW-UCB for a number of changes; it is at most the horizon."""
-    return min(max(1, round(2.0 * math.sqrt(horizon * math.log(horizon) / changes))), horizon)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,10 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import UnitFreeParams
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.memories import aff_shared, aff_unit_free
 from dynabandit.policies.memories.aff_unit_free import FORGETTING, LOG_FORGETTING, M, UnitFreePolicy, W
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.policies.rules.beta_posterior import Prior, checked_prior
 from dynabandit.policies.rules.score_laws import gamma_scores
 from dynabandit.validation import COUNTS, set_fields
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies.base import MONOTONE, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.memories import aff_shared
 from dynabandit.policies.memories.aff_shared import AdaptivePolicy
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.policies.rules.beta_posterior import Prior, checked_prior
 from dynabandit.validation import set_fields
 
 SLOTS = (*aff_shared.SLOTS, "log_forgetting")

@@ -7,9 +7,9 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.horizons.tuning_rules import DiscountTuned
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.policies.rules.beta_posterior import Prior, checked_prior
 from dynabandit.validation import set_fields
 
 # The decay that is common to all arms is stored as one scale, as in D-UCB: true count = count * scale

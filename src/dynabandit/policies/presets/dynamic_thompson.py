@@ -9,10 +9,10 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies.base import CONSTANT, Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.memories import aff_shared
 from dynabandit.policies.memories.aff_shared import AdaptivePolicy
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.policies.rules.beta_posterior import Prior, checked_prior
 from dynabandit.validation import check_field, number, set_fields
 
 # The paper's C is called capacity here; the user's parameter is `memory`

@@ -7,10 +7,10 @@ from dynabandit.core.compilation import kernel
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.horizons.tuning_rules import WindowTuned
 from dynabandit.policies.memories import reward_window, sample_mean_policy
 from dynabandit.policies.presets import thompson
-from dynabandit.policies.rules.beta_posterior import Prior
 
 
 class Params(NamedTuple):

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import CONSTANT, Policy, PolicyFunctions, PolicyState, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.memories import sample_mean_policy
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.policies.rules.beta_posterior import Prior, checked_prior
 from dynabandit.validation import set_fields
 
 TOTAL = sample_mean_policy.SLOTS.index("total")

@@ -11,9 +11,9 @@ from dynabandit.core.draws import beta_odds
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, uniform
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.policies.rules.beta_posterior import Prior, checked_prior
 from dynabandit.validation import check_field, integer, number, set_fields
 
 # Runs of an arm that contain the same rewards have the same Beta posterior: they are one particle here. So an arm has

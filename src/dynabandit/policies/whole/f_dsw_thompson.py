@@ -10,9 +10,9 @@ from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.policies.presets import discounted_thompson as historic
-from dynabandit.policies.rules.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.validation import check_field, integer, number, set_fields
 
 SLOTS = ("successes", "failures", "plays", "hot_successes", "hot_failures")  # the first two are those of D-TS

@@ -10,8 +10,8 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, uniform, words
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import checked_prior
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.policies.rules.beta_posterior import checked_prior
 from dynabandit.validation import LARGEST_FACTOR, check_field, number, set_fields
 
 SLOTS = ("decided_at",)  # the step of the arm's latest decision with a reward; then mean and variance for each drift

@@ -1,0 +1,333 @@
+"""The functions of a policy, made from a memory, a rule and perhaps a detector."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_type_hints
+
+from dynabandit.core.compilation import inlined_kernel, kernel
+from dynabandit.core.records import NoParams, column_reader, column_writer
+from dynabandit.policies.base import (
+    Exploration,
+    PolicyFunctions,
+    PolicyState,
+    Reward,
+    Step,
+    idle_steps,
+    never_explore,
+)
+from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY as NO_RESTART, DetectorKernels
+from dynabandit.policies.memories.base import NOBODY, MemoryKernels, exponential
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
+from dynabandit.policies.rules import forced_exploration
+from dynabandit.policies.rules.base import Nothing, RuleKernels
+from dynabandit.policies.rules.score_laws import random_exploration
+
+FADING = "log_forgetting"  # the slot with what the memory says about fading
+COUNTED = ("seen_total", "seen_plays")  # the slots in which rewards are counted for a detector, if the memory does not
+SUMS = ("total", "squares", "plays")  # the first slots of a memory that counts them itself
+
+
+@functools.cache
+def params_type(memory: type, rule: type, detector: type) -> type:
+    """Return the type of the parameters of a composed policy, whose fields have the types of its parts."""
+    fields = [("memory", memory), ("rule", rule), ("detector", detector)]
+    return NamedTuple("Params", fields)  # type: ignore[misc]
+
+
+class Rows(NamedTuple):
+    """Where the numbers of each part begin in a column, and their names."""
+
+    slots: tuple[str, ...]
+    stored: int  # of the rule
+    fading: int  # -1 if nothing fades
+    counted: int  # -1 if the memory counts rewards itself, or nobody needs them
+    detector: int
+
+
+@functools.cache
+def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None) -> Rows:
+    """Return the rows of a composed policy: those of the memory, of the rule and of the detector."""
+    slots = [*memory.slots, *(() if rule.stored is Nothing else get_type_hints(rule.stored))]
+    fading = counted = -1
+    if memory.fading is not None and rule.fades:
+        fading = len(slots)
+        slots.append(FADING)
+    if detector is not None and memory.slots[:3] != SUMS:
+        counted = len(slots)
+        slots.extend(COUNTED)
+    own = len(slots)
+    if detector is not None:
+        slots.extend(detector.slots)
+    return Rows(tuple(slots), len(memory.slots), fading, counted, own)
+
+
+@functools.cache  # so that equal compositions share their compiled code
+def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None = None) -> PolicyFunctions:
+    """Return the functions of a policy that remembers, compares arms and detects changes with the kernels of parts.
+
+    In `state.shared` the numbers of the detector come before those of the memory.
+    """
+    rows = rows_of(memory, rule, detector)
+    if detector is not None and detector.shared > 0:
+        memory = _after(memory, detector.shared)
+    start, learn = _learning(memory, rule, detector, rows)
+    parts = (memory.params, rule.params, NoParams if detector is None else detector.params)
+    found: dict[str, Any] = {"start": start, "learn": learn, "params": params_type(*parts)}
+    if rule.family is None:
+        found |= _scores(memory, rule, detector, rows)
+    else:
+        found |= {
+            "posterior": _posterior(memory, rule, rows),
+            "common": _common_of(memory),
+            "optimistic": rule.optimistic,
+        }
+        if detector is None:
+            found["idle_posterior"] = memory.while_idle
+    return PolicyFunctions(**found, **_exploration(rule, detector))
+
+
+def _learning(
+    memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None, rows: Rows
+) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return `start` and `learn`."""
+    start_memory, learn_memory, fade = memory.start, memory.learn, memory.fade
+    refresh, rescale = _refreshing(memory, rule, rows)
+    fades = fade is not None
+
+    @kernel
+    def start_parts(state: PolicyState, arm: int, params: Any) -> None:
+        state.memory[:, arm] = 0.0
+        start_memory(state, arm, params.memory)
+        refresh(state, arm, params)
+
+    @inlined_kernel
+    def learn_parts(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+        if fades:
+            factor = fade(state, params.memory)  # type: ignore[misc]
+            if factor != 1.0:
+                for other in range(state.memory.shape[1]):
+                    rescale(state, other, factor, params)
+        changed = learn_memory(state, arm, reward, params.memory)
+        refresh(state, arm, params)
+        if changed != NOBODY:
+            refresh(state, changed, params)
+
+    if detector is None:
+        learn_parts_only = kernel(learn_parts)
+        return start_parts, learn_parts_only
+    start_detector, observe = detector.start, detector.observe
+    part, counts, counted = _part_of(rows.detector), rows.counted >= 0, rows.counted
+
+    @kernel
+    def start(state: PolicyState, arm: int, params: Any) -> None:
+        start_parts(state, arm, params)
+        start_detector(part(state), arm, params.detector)
+
+    @kernel
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+        learn_parts(state, arm, reward, params)
+        memory = state.memory
+        if counts:
+            memory[counted, arm] += reward.value
+            memory[counted + 1, arm] += 1.0
+            total, plays = memory[counted, arm], memory[counted + 1, arm]
+        else:
+            total, plays = memory[0, arm], memory[2, arm]
+        forgotten = observe(part(state), arm, reward, total, plays, params.detector)
+        if forgotten == ALL_ARMS:
+            for other in range(memory.shape[1]):
+                start(state, other, params)
+        elif forgotten != NO_RESTART:
+            start(state, arm, params)
+
+    return start, learn
+
+
+def _part_of(row: int, shared: int = 0) -> Callable[[PolicyState], PolicyState]:
+    """Return part(state): the state as a part sees it whose numbers begin in this row, and at this shared number."""
+
+    @inlined_kernel
+    def part(state: PolicyState) -> PolicyState:
+        return PolicyState(state.memory[row:], state.shared[shared:], state.last_played, state.pending, state.models)
+
+    return part
+
+
+def _after(memory: MemoryKernels, shared: int) -> MemoryKernels:
+    """Return the kernels of a memory whose shared numbers come after those of a detector."""
+    part = _part_of(0, shared)
+
+    def moved(function: Callable[..., Any] | None) -> Any:
+        if function is None:
+            return None
+        own = function
+
+        @inlined_kernel
+        def with_part(state: PolicyState, *rest: Any) -> Any:
+            return own(part(state), *rest)
+
+        return with_part
+
+    laws = tuple((family, moved(law)) for family, law in memory.laws)
+    names = ("start", "learn", "mean", "weights", "size", "clock", "unit", "fading", "fade", "common")
+    return memory._replace(laws=laws, **{name: moved(getattr(memory, name)) for name in names})
+
+
+def _refreshing(
+    memory: MemoryKernels, rule: RuleKernels, rows: Rows
+) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return refresh(state, arm, params) and rescale(state, arm, factor, params): they write what the rule stores."""
+    mean_of, size_of, weights_of, fading_of = memory.mean, memory.size, memory.weights, memory.fading
+    store, rescaled, row, fading_row = rule.store, rule.rescaled, rows.stored, rows.fading
+    stores, keeps, fades = rule.stored is not Nothing, rescaled is not None, rows.fading >= 0
+    read, write = (column_reader(rule.stored, row), column_writer(rule.stored, row)) if stores else (None, None)
+
+    @kernel
+    def refresh(state: PolicyState, arm: int, params: Any) -> None:
+        if stores:
+            size = size_of(state, arm)
+            mean = mean_of(state, arm) if size > 0.0 else math.inf
+            w, k = weights_of(state, arm)
+            write(state.memory, arm, store(mean, size, w, k, params.rule))  # type: ignore[misc]
+        if fades:
+            state.memory[fading_row, arm] = fading_of(state, arm)  # type: ignore[misc]
+
+    @kernel
+    def rescale(state: PolicyState, arm: int, factor: float, params: Any) -> None:
+        if keeps:
+            write(state.memory, arm, rescaled(read(state.memory, arm), factor))  # type: ignore[misc]
+        else:
+            refresh(state, arm, params)
+
+    return refresh, rescale
+
+
+def _scores(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None, rows: Rows) -> dict[str, Any]:
+    """Return `score`, `common` and `static_index` of a rule that compares scores."""
+    clock, unit, level_of = memory.clock, memory.unit, rule.level
+    own_clock = detector is not None and detector.clock is not None
+    own_arm_clock = detector is not None and detector.arm_clock is not None
+    forces = detector is not None and detector.forced is not None
+    part = _part_of(rows.detector)
+    detector_clock = None if detector is None else detector.clock
+    arm_clock = None if detector is None else detector.arm_clock
+    forced = None if detector is None else detector.forced
+
+    @kernel
+    def common(state: PolicyState, number: int, params: Any) -> float:
+        if forces:
+            turn = forced(part(state), number, params.detector)  # type: ignore[misc]
+            if turn < 0.0 or own_arm_clock:
+                return turn
+        if own_clock:
+            return level_of(detector_clock(part(state), number, params.detector), unit(state), params.rule)  # type: ignore[misc]
+        return level_of(clock(state, number, params.memory), unit(state), params.rule)
+
+    bound = _bound(memory, rule, rows)
+
+    @kernel
+    def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+        if own_arm_clock:
+            age = arm_clock(part(state), arm, step, params.detector)  # type: ignore[misc]
+            return bound(state, arm, step, level_of(age, unit(state), params.rule), params)
+        return bound(state, arm, step, step.common, params)
+
+    return {
+        "score": forced_exploration.make_score(score) if forces else score,
+        "common": common,
+        "static_index": rule.static and rows.fading < 0 and memory.while_idle is not None and detector is None,
+    }
+
+
+def _bound(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[..., float]:
+    """Return bound(state, arm, step, level, params): the score of an arm with this level."""
+    mean_of, size_of, weights_of, unit, kept_of = memory.mean, memory.size, memory.weights, memory.unit, memory.kept
+    score_of, from_stored, faded, size_left = rule.score, rule.from_stored, rule.faded, rule.size_left
+    fades, fading_row = rows.fading >= 0, rows.fading
+    reads_stored = rule.stored is not Nothing
+    uses_stored = from_stored is not None and not fades
+    uses_faded = faded is not None and fades and kept_of is exponential
+    read = column_reader(rule.stored, rows.stored) if reads_stored else None
+
+    @kernel
+    def from_memory(state: PolicyState, arm: int, step: Step, level: float, pending: int, params: Any) -> float:
+        size = size_of(state, arm)
+        mean = mean_of(state, arm) if size > 0.0 else math.inf
+        w, k = weights_of(state, arm)
+        kept = 1.0
+        if fades:
+            kept = kept_of(state.memory[fading_row, arm], idle_steps(state, arm, step), step.arms)
+        left = size_left(size, w, k, kept)
+        if pending > 0:
+            return score_of(expected_mean(mean, pending), left + pending / unit(state), level, params.rule)  # type: ignore[misc]
+        if size == 0.0:
+            return math.inf
+        return score_of(mean, max(left, 1.0) if fades else left, level, params.rule)  # type: ignore[misc]
+
+    @kernel
+    def bound(state: PolicyState, arm: int, step: Step, level: float, params: Any) -> float:
+        pending = pending_plays(state, arm)
+        if pending == 0:
+            if uses_stored:
+                return from_stored(read(state.memory, arm), level, params.rule)  # type: ignore[misc]
+            if uses_faded:
+                if size_of(state, arm) == 0.0:
+                    return math.inf
+                fading, idle = state.memory[fading_row, arm], idle_steps(state, arm, step)
+                stored, mean = read(state.memory, arm), mean_of(state, arm)  # type: ignore[misc]
+                return faded(stored, mean, fading, idle, step.arms, level, params.rule)  # type: ignore[misc]
+        return from_memory(state, arm, step, level, pending, params)
+
+    return bound
+
+
+def _posterior(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[..., tuple[float, float]]:
+    """Return `posterior` of a rule that draws."""
+    law, kept_of = dict(memory.laws)[rule.family or ""], memory.kept
+    fades, fading_row = rows.fading >= 0, rows.fading
+
+    @kernel
+    def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+        kept = 1.0
+        if fades:
+            kept = kept_of(state.memory[fading_row, arm], idle_steps(state, arm, step), step.arms)
+        return law(state, arm, step, kept, params.rule.prior, params.memory)
+
+    return posterior
+
+
+def _common_of(memory: MemoryKernels) -> Callable[..., float]:
+    """Return `common` of a rule that draws."""
+    common_of = memory.common
+
+    @kernel
+    def common(state: PolicyState, number: int, params: Any) -> float:
+        return common_of(state, number, params.memory)
+
+    return common
+
+
+def _exploration(rule: RuleKernels, detector: DetectorKernels | None) -> dict[str, Any]:
+    """Return `explore` and `exploration` of the rule, of the detector, or of both."""
+    chances: list[Exploration] = [] if rule.exploration is None else [rule.exploration]
+    if detector is not None and detector.share is not None and (rule.family is not None or detector.forced is None):
+        share, part = detector.share, _part_of(0)
+
+        @kernel
+        def chance_of_test(state: PolicyState, leader: int, step: Step, params: Any) -> float:
+            return share(part(state), step.number, params.detector)
+
+        chances.append(chance_of_test)
+    if not chances:
+        return {"explore": never_explore if rule.explore is None else rule.explore}
+    if len(chances) == 1:
+        return random_exploration(chances[0])
+    first, second = chances
+
+    @kernel
+    def either(state: PolicyState, leader: int, step: Step, params: Any) -> float:
+        one, other = first(state, leader, step, params), second(state, leader, step, params)
+        return one + other - one * other
+
+    return random_exploration(either)

@@ -1,0 +1,187 @@
+"""Policies that are a memory, a rule and perhaps a detector: presets with a name of their own, and all others."""
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dynabandit.core.docstrings import parameter_descriptions
+from dynabandit.core.records import NoParams
+from dynabandit.estimators.base import Belief
+from dynabandit.policies.base import Policy
+from dynabandit.policies.beta_posterior import Prior
+from dynabandit.policies.compose import compose, rows_of
+from dynabandit.policies.detectors.base import Detector
+from dynabandit.policies.horizons.tuning_rules import HorizonTuned
+from dynabandit.policies.memories.base import Memory
+from dynabandit.policies.part import Setting
+from dynabandit.policies.rules.base import Rule
+from dynabandit.validation import RewardDomain, set_fields
+
+WIDTH = 116  # of lines of docstrings
+DESCRIPTIONS = {
+    "burn_in": "The number of plays of each arm before the policy decides.",
+    "changes": (
+        "The expected number of changes of the best arm. By default a simulation counts them on its path, which is not "
+        "possible in practice; `changes=1` does not use the path."
+    ),
+    "horizon": 'The expected number of steps, or ``"doubling"``; a simulation uses its own horizon.',
+}
+NO_BURN_IN = "; by default 0, so that the prior is used from the first step."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset(Policy):
+    """A policy that is made of parts.
+
+    A subclass names them in `made_of`: a memory, a rule and perhaps a detector. The parameters of a part that is given
+    as a class are those of the policy, with the defaults that the subclass states; a part that is given as an object is
+    fixed. The descriptions of the parameters come from the parts; `described` has those that differ.
+    """
+
+    made_of: ClassVar[tuple[Any, ...]]
+    described: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "made_of" not in vars(cls):  # a base class, or the form of a preset with a doubling horizon
+            return
+        own = dict(vars(cls).get("__annotations__", {}))
+        cls.__annotations__ = {**_collected_fields(cls), **own}
+        memory, rule, detector = (_kind(part) for part in _three(cls.made_of))
+        kernels = memory.kernels_for(rule.kernels.family), rule.kernels, detector and detector.kernels
+        cls.functions = compose(*kernels)
+        cls.slots = rows_of(*kernels).slots
+        cls.rewards = _common_domain([part for part in (memory, rule, detector) if part is not None])
+        cls.needs_double = memory.needs_double
+        cls.__doc__ = _with_parameters(cls)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for given, part in zip(_three(self.made_of), self.parts(), strict=True):
+            if isinstance(given, type) and part is not None:  # parts check their parameters
+                set_fields(self, **part.parameters)
+
+    def parts(self) -> tuple[Memory, Rule, Detector | None]:
+        """Return the memory, the rule and the detector with the parameters of this policy."""
+        made = [
+            part(**{one.name: getattr(self, one.name) for one in fields(part)}) if isinstance(part, type) else part
+            for part in _three(self.made_of)
+        ]
+        return made[0], made[1], made[2]
+
+    def _expected(self) -> tuple[int, int]:
+        """Return the number of changes and the horizon, 1 for one that is not needed."""
+        return 1, 1
+
+    def _setting(self, arms: int) -> Setting:
+        prior = getattr(self.parts()[1], "prior", None)
+        return Setting(arms, *self._expected(), self.burn_in, Prior(*(prior or (0.0, 0.0))))
+
+    def params(self, arms: int) -> Any:
+        setting, kind = self._setting(arms), self.functions.params
+        memory, rule, detector = (NoParams() if part is None else part.params(setting) for part in self.parts())
+        return kind(memory, rule, detector)
+
+    def memory_size(self) -> int:
+        detector = self.parts()[2]
+        return len(self.slots) + (0 if detector is None else detector.history_size(self._setting(1)))
+
+    def shared_size(self) -> int:
+        memory, rule, detector = self.parts()
+        own = memory.shared_size(self._setting(1), rule.kernels.family)
+        return max(own + (0 if detector is None else detector.kernels.shared), 1)
+
+    def forgetting(self, column: np.ndarray) -> float:
+        return self.parts()[0].forgetting(column, self._setting(1))
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        memory, _, detector = self.parts()
+        if self.functions.posterior is not None:
+            return super().belief(column, shared)
+        return memory.belief(column, shared[0 if detector is None else detector.kernels.shared :], self._setting(1))
+
+    def tuned(self, switches: int, horizon: int) -> Self:
+        tuned: Self = super().tuned(switches, horizon)  # type: ignore[assignment]
+        limited: dict[str, Any] = {}
+        for given, part in zip(_three(self.made_of), tuned.parts(), strict=True):
+            if isinstance(given, type) and part is not None:
+                limited |= part.limited(horizon).parameters
+        changed = {name: value for name, value in limited.items() if value != getattr(tuned, name)}
+        return replace(tuned, **changed) if changed else tuned
+
+
+@dataclass(frozen=True, kw_only=True)
+class HorizonPreset(HorizonTuned, Preset):
+    """A preset of which a part follows from a horizon and a number of changes, unless its parameters are given."""
+
+    def _follows_from_changes(self) -> bool:
+        return any(part is not None and part.needs_changes for part in self.parts())
+
+    def _follows_from_horizon(self) -> bool:
+        return any(part is not None and part.needs_horizon for part in self.parts())
+
+
+def _three(made_of: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    memory, rule, *rest = made_of
+    return memory, rule, rest[0] if rest else None
+
+
+def _kind(part: Any) -> Any:
+    return part if part is None or isinstance(part, type) else type(part)
+
+
+def _visible(made_of: tuple[Any, ...]) -> Iterator[Any]:
+    """Yield the parts whose parameters are those of the policy."""
+    return (part for part in made_of if isinstance(part, type))
+
+
+def _collected_fields(cls: type[Preset]) -> dict[str, Any]:
+    """Return the annotations of the parameters of the parts, and set their defaults unless the class states others."""
+    found: dict[str, Any] = {}
+    for part in _visible(cls.made_of):
+        for one in fields(part):
+            if one.name in found:
+                raise TypeError(f"{cls.__name__}: two parts have a parameter {one.name!r}")
+            found[one.name] = one.type
+            if one.name not in vars(cls) and one.default is not MISSING:
+                setattr(cls, one.name, one.default)
+    return found
+
+
+def _common_domain(parts: list[Any]) -> RewardDomain:
+    """Return the rewards that all parts can learn from, or raise an error if there are none."""
+    domain = parts[0].rewards
+    for part in parts[1:]:
+        domain = part.rewards if part.rewards.is_within(domain) else domain
+    for part in parts:
+        if not domain.is_within(part.rewards):
+            names = [f"{one.name} ({one.rewards.description})" for one in parts]
+            raise TypeError(f"the parts learn from different rewards: {', '.join(names)}")
+    return domain
+
+
+def _with_parameters(cls: type[Preset]) -> str:
+    """Return the docstring of a preset with a section `Parameters`, which is collected from its parts."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    before, found, after = text.partition("Examples\n--------")
+    if "Parameters\n----------" in before or not found:
+        return text
+    described: dict[str, str] = {}
+    for part in _visible(cls.made_of):
+        for names, description in parameter_descriptions(inspect.getdoc(part) or ""):
+            described |= {", ".join(names): description}
+    if issubclass(cls, HorizonTuned):
+        described |= {name: DESCRIPTIONS[name] for name in ("changes", "horizon")}
+    described["burn_in"] = DESCRIPTIONS["burn_in"]
+    if getattr(cls, "burn_in", 0) == 0:
+        described["burn_in"] = DESCRIPTIONS["burn_in"].rstrip(".") + NO_BURN_IN
+    for name, description in cls.described.items():
+        described[name] = description
+    lines = ["Parameters", "----------"]
+    for name, description in described.items():
+        lines += [name, textwrap.fill(description, WIDTH, initial_indent="    ", subsequent_indent="    ")]
+    return f"{before}{chr(10).join(lines)}\n\n{found}{after}"

@@ -1,0 +1,4 @@
+"""Tests for changes, after which a memory starts anew.
+
+A detector must not know which memory and which rule it works with: it sees rewards, and how many an arm has.
+"""

@@ -1,0 +1,210 @@
+"""The contract of a memory: what it stores for each arm, how it learns a reward, and what it tells a rule."""
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, get_type_hints
+
+import numpy as np
+
+from dynabandit.core.compilation import inlined_kernel, kernel
+from dynabandit.core.records import NoParams, column_reader, column_writer
+from dynabandit.core.special_functions import exp_negative
+from dynabandit.estimators.base import Belief
+from dynabandit.policies.base import CONSTANT, MONOTONE, PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior
+from dynabandit.policies.part import Part, Setting
+from dynabandit.policies.pending_plays import assumed_zeros
+from dynabandit.validation import BOUNDED, RewardDomain
+
+NOBODY = -1  # in place of another arm that a reward changes
+
+
+class Weights(NamedTuple):
+    """The sum of the weights of an arm's rewards, and the sum of their squares; both 0 before the first reward."""
+
+    w: float
+    k: float
+
+
+@kernel
+def steps_so_far(state: PolicyState, number: int, params: Any) -> float:
+    """Return how many steps were played, at least 1."""
+    return float(max(number - 1, 1))
+
+
+@kernel
+def unscaled(state: PolicyState) -> float:
+    """Return 1: weights are stored as they are."""
+    return 1.0
+
+
+@kernel
+def nothing_in_common(state: PolicyState, number: int, params: Any) -> float:
+    """Return 0: arms share nothing that changes with time."""
+    return 0.0
+
+
+@kernel
+def exponential(fading: float, idle: int, arms: int) -> float:
+    """Return the factor of equations (16) and (17), lambda^(idle / K), from log lambda."""
+    return exp_negative(fading * (float(idle) / float(arms)))
+
+
+class MemoryKernels(NamedTuple):
+    """The kernels of a memory.
+
+    The rows of the memory are the first rows of `state.memory`, and its shared numbers the first of `state.shared`.
+    `params` is what `Memory.params` returns.
+    """
+
+    slots: tuple[str, ...]
+    start: Callable[..., None]
+    """start(state, arm, params): write the column of an arm without rewards, which is 0 before."""
+    learn: Callable[..., int]
+    """learn(state, arm, reward, params): learn a reward; return another arm that it changed, or NOBODY."""
+    mean: Callable[..., float]
+    """mean(state, arm): the estimated mean, after at least one reward."""
+    weights: Callable[..., Weights]
+    """weights(state, arm): the effective size of an arm's rewards is w^2 / k."""
+    size: Callable[..., float]
+    """size(state, arm): the number of rewards that a bound counts, in units of `unit`; 0 without rewards."""
+    laws: tuple[tuple[str, Callable[..., Any]], ...]
+    """For each family of draws that the memory has: law(state, arm, step, kept, prior, params); see `rules`."""
+    clock: Callable[..., float] = steps_so_far
+    """clock(state, number, params): what the logarithm of a bound counts."""
+    unit: Callable[..., float] = unscaled
+    """unit(state): the number by which stored weights are multiplied; 1 unless all arms fade together."""
+    fading: Callable[..., float] | None = None
+    """fading(state, arm): what `kept` needs to know about an arm whose weight fades while it is idle."""
+    kept: Callable[..., float] = exponential
+    """kept(fading, idle, arms): the share of its weight that an arm keeps while it is idle."""
+    fade: Callable[..., float] | None = None
+    """fade(state, params): called before `learn`; the factor by which the columns of all arms were multiplied, or 1."""
+    common: Callable[..., float] = nothing_in_common
+    """common(state, number, params): what the laws read as `step.common`."""
+    params: type = NoParams
+    while_idle: str | None = CONSTANT
+    """How the numbers of an arm change without its plays and rewards: CONSTANT, MONOTONE, or None in another way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory(Part):
+    """What an arm remembers of its rewards; any rule can decide with any memory that knows what the rule needs."""
+
+    kernels: ClassVar[MemoryKernels]
+    rewards: ClassVar[RewardDomain] = BOUNDED
+    needs_double: ClassVar[bool] = False  # whether single precision would overflow or underflow
+
+    @classmethod
+    def kernels_for(cls, family: str | None) -> MemoryKernels:
+        """Return the kernels for a rule that draws from laws of a family, or None for one that does not draw."""
+        return cls.kernels
+
+    def history_size(self, setting: Setting) -> int:
+        """Return the number of rows after the slots, such as for the latest rewards."""
+        return 0
+
+    def shared_size(self, setting: Setting, family: str | None) -> int:
+        """Return how many numbers the memory keeps for all arms together, with the kernels for this family."""
+        return 0
+
+    def forgetting(self, column: np.ndarray, setting: Setting) -> float:
+        """Return the factor by which the next reward of an arm discounts earlier ones."""
+        return 1.0
+
+    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
+        """Return what is known about an arm; without rewards the mean is NaN."""
+        state = PolicyState(column[:, np.newaxis], shared, np.zeros(1, dtype=np.int64))
+        w, k = self.kernels.weights(state, 0)
+        if w <= 0.0:
+            return Belief(math.nan, 0.0, 1.0, 0.0)
+        mean = float(self.kernels.mean(state, 0))
+        return Belief(mean, mean * (1.0 - mean), self.forgetting(column, setting), float(w * w / k))
+
+
+@functools.cache
+def per_arm(
+    start: tuple[float, ...],
+    observe: Callable[..., Any],
+    mean: Callable[[Any], float],
+    size: Callable[[Any], float],
+    *,
+    params: type = NoParams,
+    weights: Callable[[Any], Weights] | None = None,
+    fading: Callable[[Any], float] | None = None,
+) -> MemoryKernels:
+    """Return the kernels of a memory that keeps an estimator for each arm, written as functions of its numbers.
+
+    Parameters
+    ----------
+    start
+        The numbers of an arm without rewards: a named tuple of floats.
+    observe
+        observe(numbers, reward, params): the numbers after a reward.
+    mean
+        mean(numbers): the estimated mean, after at least one reward.
+    size
+        size(numbers): the number of equally weighted rewards that are as precise; 0 before the first reward.
+    params
+        The named tuple that `Memory.params` returns.
+    weights
+        weights(numbers): the `Weights` of the rewards; by default both sums are the size.
+    fading
+        fading(numbers): the logarithm of the share of its weight that the arm keeps in K idle steps; by default idle
+        arms do not fade.
+    """
+    kind = type(start)
+    load, store = column_reader(kind), column_writer(kind)
+
+    @kernel
+    def start_arm(state: PolicyState, arm: int, params: Any) -> None:
+        store(state.memory, arm, start)
+
+    @inlined_kernel
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> int:
+        store(state.memory, arm, observe(load(state.memory, arm), reward.value, params))
+        return NOBODY
+
+    @kernel
+    def mean_of(state: PolicyState, arm: int) -> float:
+        return mean(load(state.memory, arm))
+
+    @kernel
+    def size_of(state: PolicyState, arm: int) -> float:
+        return size(load(state.memory, arm))
+
+    @kernel
+    def equal_weights(state: PolicyState, arm: int) -> Weights:
+        own = size(load(state.memory, arm))
+        return Weights(own, own)
+
+    @kernel
+    def weights_of(state: PolicyState, arm: int) -> Weights:
+        return weights(load(state.memory, arm))  # type: ignore[misc]
+
+    @kernel
+    def fading_of(state: PolicyState, arm: int) -> float:
+        return fading(load(state.memory, arm))  # type: ignore[misc]
+
+    @kernel
+    def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Any) -> tuple[float, float]:
+        numbers = load(state.memory, arm)
+        own = size(numbers)
+        average = mean(numbers) if own > 0.0 else 0.0
+        left = kept * own
+        return prior.a + left * average, prior.b + left * (1.0 - average) + assumed_zeros(state, arm, own)
+
+    return MemoryKernels(
+        slots=tuple(get_type_hints(kind)),
+        start=start_arm,
+        learn=learn,
+        mean=mean_of,
+        weights=equal_weights if weights is None else weights_of,
+        size=size_of,
+        laws=(("beta", beta),),
+        fading=None if fading is None else fading_of,
+        params=params,
+        while_idle=CONSTANT if fading is None else MONOTONE,
+    )

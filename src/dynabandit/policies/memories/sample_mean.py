@@ -1,0 +1,82 @@
+"""The sample mean: all rewards of an arm have the same weight."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynabandit.core.compilation import inlined_kernel, kernel
+from dynabandit.estimators import sample_mean
+from dynabandit.estimators.base import Belief
+from dynabandit.estimators.sample_mean import Sums
+from dynabandit.policies.base import PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior
+from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.part import Setting
+from dynabandit.policies.pending_plays import assumed_zeros
+from dynabandit.validation import NORMAL
+
+SLOTS = Sums._fields
+TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
+
+
+@kernel
+def start(state: PolicyState, arm: int, params: Any) -> None:
+    """Write nothing: all sums are 0."""
+
+
+@inlined_kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> int:
+    """Add a reward to the sums of an arm."""
+    sample_mean.store(state.memory, arm, sample_mean.observe(sample_mean.load(state.memory, arm), reward.value))
+    return NOBODY
+
+
+@kernel
+def mean(state: PolicyState, arm: int) -> float:
+    """Return the sample mean."""
+    return state.memory[TOTAL, arm] / state.memory[PLAYS, arm]
+
+
+@kernel
+def weights(state: PolicyState, arm: int) -> Weights:
+    """Return the number of rewards twice."""
+    return Weights(state.memory[PLAYS, arm], state.memory[PLAYS, arm])
+
+
+@kernel
+def size(state: PolicyState, arm: int) -> float:
+    """Return the number of rewards."""
+    return state.memory[PLAYS, arm]
+
+
+@kernel
+def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Any) -> tuple[float, float]:
+    """Return the Beta posterior of equations (20) and (21)."""
+    total, plays = state.memory[TOTAL, arm], state.memory[PLAYS, arm]
+    return prior.a + total, prior.b + plays - total + assumed_zeros(state, arm, plays)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleMean(Memory):
+    """Remember all rewards of an arm with equal weights: for constant means.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.SampleMean().name
+    'sample-mean'
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 2.
+    """
+
+    name = "sample-mean"
+    rewards = NORMAL
+    kernels = MemoryKernels(
+        slots=SLOTS, start=start, learn=learn, mean=mean, weights=weights, size=size, laws=(("beta", beta),)
+    )
+
+    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
+        return sample_mean.belief(Sums(*column[: sample_mean.SIZE].tolist()))

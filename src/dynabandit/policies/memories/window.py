@@ -1,0 +1,177 @@
+"""A sliding window: the latest rewards of all arms have the same weight, older ones have none."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.estimators import sample_mean
+from dynabandit.estimators.base import Belief
+from dynabandit.estimators.sample_mean import Sums
+from dynabandit.estimators.sliding_window import retract
+from dynabandit.policies.base import PolicyState, Reward
+from dynabandit.policies.horizons.formulas import window_for
+from dynabandit.policies.memories import reward_window, sample_mean as all_rewards
+from dynabandit.policies.memories.base import Memory
+from dynabandit.policies.part import Setting
+from dynabandit.validation import NORMAL, check_field, integer, number
+
+
+class Params(NamedTuple):
+    window: int
+
+
+class GrowingParams(NamedTuple):
+    alpha: float
+    scale: float
+    capacity: float
+
+
+@kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
+    """Add a reward to the window."""
+    return observe(state, arm, reward.value, params.window)
+
+
+@kernel
+def observe(state: PolicyState, arm: int, value: float, window: int) -> int:
+    """Add a reward and return the arm whose oldest reward leaves the window, -1 if none does."""
+    memory = state.memory
+    leaving, earlier = reward_window.take_oldest(state.shared, window)
+    if leaving >= 0:
+        sample_mean.store(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
+    sample_mean.store(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), value))
+    reward_window.push(state.shared, arm, value)
+    return leaving
+
+
+@kernel
+def rewards_in_window(state: PolicyState, number: int, params: Params) -> float:
+    """Return min(t, W), at least 1."""
+    return max(min(state.shared[reward_window.COUNT], float(params.window)), 1.0)
+
+
+@kernel
+def all_rewards_so_far(state: PolicyState, number: int, params: Any) -> float:
+    """Return the number of rewards of all arms, at least 1."""
+    return max(state.shared[reward_window.COUNT], 1.0)
+
+
+@kernel
+def growing_learn(state: PolicyState, arm: int, reward: Reward, params: GrowingParams) -> int:
+    """Add a reward to a window whose length depends on the number of rewards; it grows by at most one per reward."""
+    rewards = state.shared[reward_window.COUNT] + 1.0
+    window = math.ceil(min(params.scale * rewards**params.alpha, rewards, params.capacity))
+    return observe(state, arm, reward.value, window)
+
+
+class _Window(Memory):
+    """What windows of fixed and of growing length share."""
+
+    rewards = NORMAL
+
+    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
+        return sample_mean.belief(Sums(*column[: sample_mean.SIZE].tolist()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window(_Window):
+    """Remember the latest rewards of all arms. Use it if you know how fast the means change.
+
+    The window moves with the rewards of all arms; a decision whose reward has not arrived yet does not move it.
+
+    Parameters
+    ----------
+    window
+        The window length in rewards of all arms; by default 2 sqrt(horizon log(horizon) / changes), the rule of SW-UCB.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.Window(window=500).parameters
+    {'window': 500}
+
+    References
+    ----------
+    Garivier & Moulines (2011), On upper-confidence bound policies for switching bandit problems. ALT.
+    """
+
+    name = "window"
+    follows_horizon = True
+    kernels = all_rewards.SampleMean.kernels._replace(
+        learn=learn, clock=rewards_in_window, params=Params, while_idle=None
+    )
+
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        check_field(self, "window", integer, 1, LARGEST_STEP, optional=True)
+
+    @property
+    def needs_changes(self) -> bool:
+        return self.window is None
+
+    def _window(self, setting: Setting) -> int:
+        return window_for(setting.changes, setting.horizon) if self.window is None else self.window
+
+    def params(self, setting: Setting) -> Params:
+        return Params(self._window(setting))
+
+    def limited(self, horizon: int) -> Self:
+        return self if self.window is None else replace(self, window=min(self.window, horizon))  # never full
+
+    def shared_size(self, setting: Setting, family: str | None) -> int:
+        return reward_window.size(self._window(setting))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrowingWindow(_Window):
+    r"""Remember the latest rewards of all arms, more of them as time goes on, so that no horizon is needed.
+
+    The length after t rewards is :math:`\lceil \lambda t^\alpha \rceil`, at most t and at most the capacity.
+
+    Parameters
+    ----------
+    alpha
+        The exponent of the window, in [0, 1].
+    scale
+        The paper's lambda, positive: the factor of the window.
+    capacity
+        The largest window. The paper has no bound; this one bounds the memory.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.GrowingWindow(scale=5).parameters
+    {'alpha': 0.5, 'scale': 5.0, 'capacity': 10000}
+
+    References
+    ----------
+    Wei & Srivastava (2018), On abruptly-changing and slowly-varying multiarmed bandit problems. arXiv 1802.08380.
+    """
+
+    name = "growing-window"
+    kernels = all_rewards.SampleMean.kernels._replace(
+        learn=growing_learn, clock=all_rewards_so_far, params=GrowingParams, while_idle=None
+    )
+
+    alpha: float = 0.5
+    scale: float = 12.3
+    capacity: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_field(self, "alpha", number, 0.0, 1.0)
+        check_field(self, "scale", number, 0.0, math.inf, open_low=True)
+        check_field(self, "capacity", integer, 1, LARGEST_STEP)
+
+    def params(self, setting: Setting) -> GrowingParams:
+        return GrowingParams(self.alpha, self.scale, float(self.capacity))
+
+    def limited(self, horizon: int) -> Self:
+        return replace(self, capacity=min(self.capacity, horizon))  # a longer window would never be full
+
+    def shared_size(self, setting: Setting, family: str | None) -> int:
+        return reward_window.size(self.capacity)

@@ -1,0 +1,72 @@
+"""The contract of a rule: how arms are compared, given what a memory says about each of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from dynabandit.core.compilation import kernel
+from dynabandit.core.records import NoParams
+from dynabandit.policies.base import Exploration, Explore
+from dynabandit.policies.part import Part
+from dynabandit.validation import NORMAL, RewardDomain
+
+
+class Nothing(NamedTuple):
+    """The numbers that a rule stores for an arm, if it stores none."""
+
+
+@kernel
+def size_left(size: float, w: float, k: float, kept: float) -> float:
+    """Return the size of an arm that has kept a share of its weight."""
+    return size * kept
+
+
+@kernel
+def no_level(clock: float, unit: float, params: Any) -> float:
+    """Return 0: the rule has no term that grows with time."""
+    return 0.0
+
+
+class RuleKernels(NamedTuple):
+    """The kernels of a rule, functions of the numbers of one arm. `params` is what `Rule.params` returns.
+
+    A rule that compares scores defines `score`. To store numbers that change only with a reward, it also defines
+    `stored`, `store` and `from_stored`, which must return the same score. A rule that draws names its `family`.
+    """
+
+    score: Callable[..., float] | None = None
+    """score(mean, size, level, params): the arm with the largest score is chosen; the mean of an arm without rewards
+    is infinite, unless the arm has pending plays, which count in its size."""
+    level: Callable[..., float] = no_level
+    """level(clock, unit, params): what all scores of a step share; `clock` and `unit` are those of the memory."""
+    stored: type = Nothing
+    store: Callable[..., Any] | None = None
+    """store(mean, size, w, k, params): the numbers to store, of type `stored`; the mean may be infinite."""
+    from_stored: Callable[..., float] | None = None
+    """from_stored(stored, level, params): the score of an arm without pending plays."""
+    fades: bool = True
+    """Whether the score follows the weight of a memory that fades while an arm is idle."""
+    faded: Callable[..., float] | None = None
+    """faded(stored, mean, log_kept, idle, arms, level, params): the same score for an arm of a memory that fades
+    exponentially."""
+    rescaled: Callable[..., Any] | None = None
+    """rescaled(stored, factor): the numbers to store after all weights were multiplied by a factor."""
+    size_left: Callable[..., float] = size_left
+    """size_left(size, w, k, kept): the size of an arm, to which pending plays are added."""
+    static: bool = False
+    """Whether the score follows from the stored numbers alone: there is no level."""
+    family: str | None = None
+    """The family of laws that scores are drawn from, see `Memory.kernels_for`."""
+    optimistic: bool = False
+    """Whether a draw below the mean of its law is replaced by this mean."""
+    explore: Explore | None = None
+    exploration: Exploration | None = None
+    params: type = NoParams
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(Part):
+    """How arms are compared: any rule can decide with any memory that knows what the rule needs."""
+
+    kernels: ClassVar[RuleKernels]
+    rewards: ClassVar[RewardDomain] = NORMAL

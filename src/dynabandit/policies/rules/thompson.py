@@ -1,0 +1,78 @@
+"""Thompson sampling: draw a plausible mean for each arm, and play the arm with the largest draw."""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from dynabandit.policies.beta_posterior import Prior, checked_prior
+from dynabandit.policies.part import Setting
+from dynabandit.policies.rules.base import Rule, RuleKernels
+from dynabandit.validation import BOUNDED, set_fields
+
+
+class Params(NamedTuple):
+    prior: Prior
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thompson(Rule):
+    r"""Thompson sampling: draw a mean from the Beta posterior of each arm, and play the arm with the largest draw.
+
+    .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
+
+    Pending plays of an arm without any reward count as failures.
+
+    Parameters
+    ----------
+    prior
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.rules.Thompson(prior=(1, 3)).parameters
+    {'prior': (1.0, 3.0)}
+
+    References
+    ----------
+    Thompson (1933), On the likelihood that one unknown probability exceeds another. Biometrika 25.
+    Chapelle & Li (2011), An empirical evaluation of Thompson sampling. NIPS.
+    """
+
+    name = "ts"
+    rewards = BOUNDED
+    kernels: ClassVar[RuleKernels] = RuleKernels(family="beta", params=Params)
+
+    prior: tuple[float, float] = (2.0, 2.0)
+
+    def __post_init__(self) -> None:
+        set_fields(self, prior=checked_prior(self.prior))
+
+    def params(self, setting: Setting) -> Params:
+        return Params(Prior(*self.prior))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimisticThompson(Thompson):
+    r"""Optimistic Thompson sampling: a draw below the mean of its posterior is replaced by this mean.
+
+    .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
+        F)
+
+    Parameters
+    ----------
+    prior
+        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.rules.OptimisticThompson().parameters
+    {'prior': (2.0, 2.0)}
+
+    References
+    ----------
+    May, Korda, Lee & Leslie (2012), Optimistic Bayesian sampling in contextual-bandit problems. JMLR 13.
+    """
+
+    name = "ots"
+    kernels = Thompson.kernels._replace(optimistic=True)
