@@ -32,7 +32,8 @@ SUMS = ("total", "squares", "plays")  # the first slots of a memory that counts 
 def params_type(memory: type, rule: type, detector: type) -> type:
     """Return the type of the parameters of a composed policy, whose fields have the types of its parts."""
     fields = [("memory", memory), ("rule", rule), ("detector", detector)]
-    return NamedTuple("Params", fields)  # type: ignore[misc]
+    kind: Any = NamedTuple("Params", fields)  # type: ignore[misc]
+    return kind
 
 
 class Rows(NamedTuple):
