@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 import dynabandit as db
-from dynabandit.experiments.one_line_syntax import read_one_line
+from dynabandit.core.one_line_syntax import read_one_line
 
 HORIZON = 10_000
 SEED = 2026

@@ -13,7 +13,8 @@ if TYPE_CHECKING:  # what `__getattr__` returns
     from dynabandit.client import AsyncClient, Client, ServiceError, sign_unit
     from dynabandit.client.local_decider import LocalDecider
     from dynabandit.environments import Delay, Environment, delay, environment, reward_law
-    from dynabandit.policies import Policy, PythonPolicy, policy
+    from dynabandit.policies import Policy, PythonPolicy, detectors, memories, policy, rules
+    from dynabandit.policies.compositions import compose, grid
     from dynabandit.results import Results, Run
     from dynabandit.simulation import Estimation, Simulation, compare, estimation, simulate
 
@@ -21,26 +22,30 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AsyncClient", "Bandit", "Client", "Delay", "Environment", "Estimation", "LocalDecider", "Policy", "PythonPolicy",
-    "Results", "Run", "ServiceError", "Simulation", "checks", "compare", "delay", "environment", "environments",
-    "estimation", "estimators", "features", "integrations", "offline", "plot", "policies", "policy", "reward_law",
-    "sign_unit", "simulate",
+    "Results", "Run", "ServiceError", "Simulation", "checks", "compare", "compose", "delay", "detectors", "environment",
+    "environments", "estimation", "estimators", "features", "grid", "integrations", "memories", "offline", "plot",
+    "policies", "policy", "reward_law", "rules", "sign_unit", "simulate",
 ]  # fmt: skip
 
 _MODULES = {
     "AsyncClient": "client", "Bandit": "bandit", "Client": "client", "Delay": "environments",
     "Environment": "environments", "Estimation": "simulation", "LocalDecider": "client.local_decider",
-    "Policy": "policies", "PythonPolicy": "policies", "Results": "results", "Run": "results", "ServiceError": "client",
-    "Simulation": "simulation", "compare": "simulation", "delay": "environments", "environment": "environments",
-    "estimation": "simulation", "policy": "policies", "reward_law": "environments", "sign_unit": "client",
+    "Policy": "policies", "PythonPolicy": "policies", "Results": "results", "Run": "results",
+    "ServiceError": "client", "Simulation": "simulation", "compare": "simulation", "compose": "policies.compositions",
+    "delay": "environments", "environment": "environments", "estimation": "simulation",
+    "grid": "policies.compositions", "policy": "policies", "reward_law": "environments", "sign_unit": "client",
     "simulate": "simulation",
 }  # fmt: skip
+
+
+_PACKAGES = {name: f"policies.{name}" for name in ("detectors", "memories", "rules")}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'dynabandit' has no attribute {name!r}")
-    module = importlib.import_module(f"dynabandit.{_MODULES.get(name, name)}")
+    module = importlib.import_module(f"dynabandit.{_MODULES.get(name) or _PACKAGES.get(name, name)}")
     value = getattr(module, name) if name in _MODULES else module
     globals()[name] = value
     return value

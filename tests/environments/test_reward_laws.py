@@ -11,7 +11,7 @@ import dynabandit as db
 from dynabandit.core.streams import REWARD, normal_pair, stream, uniform, words
 from dynabandit.environments import REWARD_LAWS, RewardLaw, RewardStep
 from dynabandit.experiments import Experiment, loads
-from dynabandit.experiments.one_line_syntax import read_one_line, write_one_line
+from dynabandit.core.one_line_syntax import read_one_line, write_one_line
 from dynabandit.validation import REWARD_DOMAINS
 from tools.interpreted import interpreted
 

@@ -25,9 +25,9 @@ from dynabandit.cli.run_options import (
     Seed,
     check_run_options,
 )
+from dynabandit.core.one_line_syntax import write_one_line
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS, REWARD_LAWS, environment_class
 from dynabandit.experiments import Experiment, Spec
-from dynabandit.experiments.one_line_syntax import write_one_line
 from dynabandit.experiments.spec_reader import read_delay, read_environment, read_policy
 from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, policy_class

@@ -22,7 +22,7 @@ from dynabandit.cli.offline import (
     report_bad_rows,
     show_progress,
 )
-from dynabandit.experiments.one_line_syntax import read_one_line
+from dynabandit.core.one_line_syntax import read_one_line
 from dynabandit.offline import Log
 from dynabandit.service import api_types
 from dynabandit.service.command_line import DEFAULT_STORE, PluginOption, StoreOption, use_plugins

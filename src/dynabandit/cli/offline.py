@@ -17,7 +17,7 @@ from dynabandit import offline
 from dynabandit.cli import display, missing
 from dynabandit.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED, bad_input, no_memory, stop
 from dynabandit.cli.run_options import Seed
-from dynabandit.experiments.one_line_syntax import read_one_line
+from dynabandit.core.one_line_syntax import read_one_line
 from dynabandit.experiments.spec_reader import read_policy
 from dynabandit.offline import Advice, Estimate, Log, Replay
 from dynabandit.offline.log import from_source

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from dynabandit.catalogue import example
+from dynabandit.core.one_line_syntax import read_one_line
 from dynabandit.environments import (
     Delay,
     Environment,
@@ -23,7 +24,6 @@ from dynabandit.environments import (
     environment as make_environment,
     environment_class,
 )
-from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
 from dynabandit.extras import import_extra
 from dynabandit.plugins import class_or_name

@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl, quote
 import msgspec
 
 from dynabandit.bandit.live_policies import models_size
+from dynabandit.core.one_line_syntax import read_one_line
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.experiments import Experiment
-from dynabandit.experiments.one_line_syntax import read_one_line
 from dynabandit.experiments.spec import parameters_to_write
 from dynabandit.experiments.spec_reader import FieldProblem, SpecError, read_table
 from dynabandit.playground.drawn_means import COLUMNS, MOST_ARMS, DrawnMeans, decode, encode, make_drawn_environment

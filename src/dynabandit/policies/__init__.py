@@ -4,8 +4,11 @@ from dataclasses import fields
 from typing import Any
 
 from dynabandit import plugins
+from dynabandit.core.one_line_syntax import read_one_line
+from dynabandit.policies import compositions
 from dynabandit.policies.auto import AUTO, resolved
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.part import Part
 from dynabandit.policies.presets.aff_d_greedy import AffDGreedy
 from dynabandit.policies.presets.aff_kl_ucb import AffKLUCB
 from dynabandit.policies.presets.aff_linear import AffLinTS, AffLinUCB
@@ -174,10 +177,11 @@ def check_fit(policy: Policy, domain: RewardDomain, source: str) -> None:
         )
 
 
-def register(kind: type[Policy]) -> type[Policy]:
-    """Add a policy of your own to the registry of this process, under its name.
+def register(kind: type[Any]) -> type[Any]:
+    """Add a policy, a memory, a rule or a detector of your own to the registry of this process, under its name.
 
-    `policy` then returns it by name, as for a saved `Bandit`. It can be used as a decorator.
+    `policy` then returns a policy by name, as for a saved `Bandit`, and compositions by the names of their parts. It
+    can be used as a decorator.
 
     Examples
     --------
@@ -191,6 +195,8 @@ def register(kind: type[Policy]) -> type[Policy]:
     ('always-first', 'always-first')
     >>> del db.policies.POLICIES["always-first"]
     """
+    if issubclass(kind, Part):
+        return compositions.register_part(kind)
     registered = {**POLICIES, **CONTEXTUAL_POLICIES}.get(kind.name, kind)
     if registered is not kind or kind.name == AUTO:
         raise ValueError(f"{kind.__name__}.name must not be that of another policy, got {kind.name!r}")
@@ -230,6 +236,8 @@ def policy_class(name: Any) -> type[Policy]:
     'AffOTS'
     """
     known = {**POLICIES, **CONTEXTUAL_POLICIES}
+    if isinstance(name, str) and (chosen := compositions.named(name)) is not None:
+        return compositions.class_of(chosen)
     kind = known.get(name) if isinstance(name, str) else None
     kind = kind or plugins.find(plugins.POLICIES, name, Policy)
     if kind is None:
@@ -260,23 +268,50 @@ def policy(name: str | Policy | type[Policy], /, **parameters: Any) -> Policy:
     ----------
     name
         A name of the registry, such as ``"aff-ots"``, or of an installed plug-in, or ``"auto"`` for the recommended
-        policy, or a class; a policy object is returned unchanged.
+        policy, or a class; a policy object is returned unchanged. A name may be followed by parameters, as in
+        ``"dts:memory=5"``, and ``"ots + adaptive + glr"`` means a rule with a memory and a detector.
     parameters
-        Parameters that differ from the defaults; `policies.POLICIES[name]` documents them.
+        Parameters that differ from the defaults; `policies.POLICIES[name]` documents them. With `memory`, `rule` or
+        `detector`, an object, a class or a name, the policy has this part in place of its own.
 
     Examples
     --------
     >>> import dynabandit as db
     >>> db.policy("aff-ots", step_size=0.01)
     AffOTS(burn_in=1, step_size=0.01, floor=0.0, loss='squared-error', prior=(2.0, 2.0))
+    >>> db.policy("hoeffding + window:window=500").label
+    'hoeffding + window(window=500)'
+    >>> db.policy("kl-ucb", memory=db.memories.Window(window=500)).label
+    'sw-kl-ucb(window=500)'
     """
     if isinstance(name, Policy):
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with a policy's name, not with {name!r}")
         return name
+    if isinstance(name, str) and ":" in name:
+        name, written = read_one_line(name)
+        check_not_repeated(written, parameters)
+        parameters = {**written, **parameters}
+    if isinstance(name, str) and (chosen := compositions.named(name)) is not None:
+        return compositions.made(chosen, parameters)
     if isinstance(name, type) and issubclass(name, Policy):
         kind = name
     else:
         kind = policy_class(resolved(name) if isinstance(name, str) else name)
-    check_parameter_names(f"policy {kind.name!r}", parameters, [field.name for field in fields(kind)])
+    given = [field.name for field in fields(kind)]
+    if parts := {role: parameters.pop(role) for role in compositions.ROLES if is_part(role, parameters, given)}:
+        return compositions.made(compositions.with_parts(kind, **parts), parameters)
+    check_parameter_names(f"policy {kind.name!r}", parameters, given)
     return kind(**parameters)
+
+
+def is_part(role: str, parameters: dict[str, Any], fields: list[str]) -> bool:
+    """Whether a parameter is a part of a composition; some policies have a number with the name `memory`."""
+    return role in parameters and (role not in fields or isinstance(parameters[role], (str, type, Part)))
+
+
+def check_not_repeated(written: dict[str, Any], parameters: dict[str, Any]) -> None:
+    """Raise an error if a parameter is given twice."""
+    for name in written:
+        if name in parameters:
+            raise TypeError(f"parameter {name!r} is given twice: in the name and as an argument")

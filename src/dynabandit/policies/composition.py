@@ -2,7 +2,7 @@
 
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -55,20 +55,24 @@ class Preset(Policy):
         kernels = memory.kernels_for(rule.kernels.family), rule.kernels, detector and detector.kernels
         cls.functions = compose(*kernels)
         cls.slots = rows_of(*kernels).slots
-        cls.rewards = _common_domain([part for part in (memory, rule, detector) if part is not None])
+        cls.rewards = common_domain([part for part in (memory, rule, detector) if part is not None])
         cls.needs_double = memory.needs_double
         cls.__doc__ = _with_parameters(cls)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        names = field_names(_visible(self.made_of))
         for given, part in zip(_three(self.made_of), self.parts(), strict=True):
             if isinstance(given, type) and part is not None:  # parts check their parameters
-                set_fields(self, **part.parameters)
+                set_fields(self, **{names[given, name]: value for name, value in part.parameters.items()})
 
     def parts(self) -> tuple[Memory, Rule, Detector | None]:
         """Return the memory, the rule and the detector with the parameters of this policy."""
+        names = field_names(_visible(self.made_of))
         made = [
-            part(**{one.name: getattr(self, one.name) for one in fields(part)}) if isinstance(part, type) else part
+            part(**{one.name: getattr(self, names[part, one.name]) for one in fields(part)})
+            if isinstance(part, type)
+            else part
             for part in _three(self.made_of)
         ]
         return made[0], made[1], made[2]
@@ -107,9 +111,10 @@ class Preset(Policy):
     def tuned(self, switches: int, horizon: int) -> Self:
         tuned: Self = super().tuned(switches, horizon)  # type: ignore[assignment]
         limited: dict[str, Any] = {}
+        names = field_names(_visible(self.made_of))
         for given, part in zip(_three(self.made_of), tuned.parts(), strict=True):
             if isinstance(given, type) and part is not None:
-                limited |= part.limited(horizon).parameters
+                limited |= {names[given, name]: value for name, value in part.limited(horizon).parameters.items()}
         changed = {name: value for name, value in limited.items() if value != getattr(tuned, name)}
         return replace(tuned, **changed) if changed else tuned
 
@@ -139,28 +144,40 @@ def _visible(made_of: tuple[Any, ...]) -> Iterator[Any]:
     return (part for part in made_of if isinstance(part, type))
 
 
-def _collected_fields(cls: type[Preset]) -> dict[str, Any]:
-    """Return the annotations of the parameters of the parts, and set their defaults unless the class states others."""
-    found: dict[str, Any] = {}
-    for part in _visible(cls.made_of):
-        for one in fields(part):
-            if one.name in found:
-                raise TypeError(f"{cls.__name__}: two parts have a parameter {one.name!r}")
-            found[one.name] = one.type
-            if one.name not in vars(cls) and one.default is not MISSING:
-                setattr(cls, one.name, one.default)
+def field_names(kinds: Iterable[Any]) -> dict[tuple[Any, str], str]:
+    """Return the name that each parameter of a part has in a policy: with that of the part if two parts have it."""
+    found: dict[tuple[Any, str], str] = {}
+    for kind in kinds:
+        for one in fields(kind):
+            taken = one.name in found.values()
+            found[kind, one.name] = f"{kind.name.replace('-', '_')}_{one.name}" if taken else one.name
     return found
 
 
-def _common_domain(parts: list[Any]) -> RewardDomain:
+def _collected_fields(cls: type[Preset]) -> dict[str, Any]:
+    """Return the annotations of the parameters of the parts, and set their defaults unless the class states others."""
+    found: dict[str, Any] = {}
+    names = field_names(_visible(cls.made_of))
+    for (kind, own), name in names.items():
+        one = next(one for one in fields(kind) if one.name == own)
+        found[name] = one.type
+        if name not in vars(cls) and one.default is not MISSING:
+            setattr(cls, name, one.default)
+    return found
+
+
+def common_domain(parts: list[Any]) -> RewardDomain:
     """Return the rewards that all parts can learn from, or raise an error if there are none."""
-    domain = parts[0].rewards
+    domain: RewardDomain = parts[0].rewards
     for part in parts[1:]:
-        domain = part.rewards if part.rewards.is_within(domain) else domain
-    for part in parts:
-        if not domain.is_within(part.rewards):
-            names = [f"{one.name} ({one.rewards.description})" for one in parts]
-            raise TypeError(f"the parts learn from different rewards: {', '.join(names)}")
+        if part.rewards.is_within(domain):
+            domain = part.rewards
+        elif not domain.is_within(part.rewards):
+            before = next(one for one in parts if one.rewards == domain)
+            raise ValueError(
+                f"{before.name!r} learns from rewards that are {domain.description}, but {part.name!r} from rewards "
+                f"that are {part.rewards.description}"
+            )
     return domain
 
 

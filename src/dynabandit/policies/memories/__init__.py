@@ -1,1 +1,23 @@
-"""What an arm remembers, and what all arms remember together: estimators with the slots that keep them."""
+"""What an arm remembers of its rewards, and what all arms remember together.
+
+A memory must not know which rule decides with it: it tells every rule the same numbers.
+"""
+
+from dynabandit.policies.memories.base import Memory, MemoryKernels, Weights, per_arm
+from dynabandit.policies.memories.discount import Discount
+from dynabandit.policies.memories.sample_mean import SampleMean
+from dynabandit.policies.memories.window import GrowingWindow, Window
+
+__all__ = [
+    "MEMORIES",
+    "Discount",
+    "GrowingWindow",
+    "Memory",
+    "MemoryKernels",
+    "SampleMean",
+    "Weights",
+    "Window",
+    "per_arm",
+]
+
+MEMORIES: dict[str, type[Memory]] = {kind.name: kind for kind in (SampleMean, Window, GrowingWindow, Discount)}

@@ -2,3 +2,27 @@
 
 A rule must not know which memory it decides with: it sees the numbers that a memory tells it about an arm.
 """
+
+from dynabandit.policies.rules.base import Rule, RuleKernels
+from dynabandit.policies.rules.greedy import Greedy
+from dynabandit.policies.rules.hoeffding import Hoeffding, KLBound, PrintedHoeffding
+from dynabandit.policies.rules.kl_ucb import KLUCB
+from dynabandit.policies.rules.thompson import OptimisticThompson, Thompson
+from dynabandit.policies.rules.ucb import UCB
+
+__all__ = [
+    "KLUCB",
+    "RULES",
+    "UCB",
+    "Greedy",
+    "Hoeffding",
+    "KLBound",
+    "OptimisticThompson",
+    "Rule",
+    "RuleKernels",
+    "Thompson",
+]
+
+RULES: dict[str, type[Rule]] = {
+    kind.name: kind for kind in (Greedy, UCB, KLUCB, Hoeffding, KLBound, Thompson, OptimisticThompson)
+}

@@ -71,6 +71,7 @@ class Greedy(Rule):
     """
 
     name = "eps-greedy"
+    first_plays = 1
     kernels = RuleKernels(
         score=score,
         stored=Stored,

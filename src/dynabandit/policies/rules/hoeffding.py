@@ -140,6 +140,7 @@ class Hoeffding(Rule):
     """
 
     name = "hoeffding"
+    first_plays = 1
     rewards = BOUNDED
     kernels: ClassVar[RuleKernels] = RuleKernels(
         score=score,

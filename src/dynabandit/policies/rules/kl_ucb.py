@@ -118,6 +118,7 @@ class KLUCB(Rule):
     """
 
     name = "kl-ucb"
+    first_plays = 1
     rewards = BOUNDED
     kernels = RuleKernels(score=score, level=level, stored=Stored, store=store, from_stored=from_stored, params=Params)
 

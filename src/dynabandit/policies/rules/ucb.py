@@ -79,6 +79,7 @@ class UCB(Rule):
     """
 
     name = "ucb"
+    first_plays = 1
     rewards = BOUNDED
     kernels = RuleKernels(
         score=score,

@@ -16,7 +16,7 @@ PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.DOTALL)
 def read_one_line(text: str, *, classes: bool = False) -> tuple[str, dict[str, Any]]:
     """Read ``name`` or ``name:parameter=value,parameter=value``; values as in TOML, quotes may be left out.
 
-    With `classes`, the name may be ``module:Class``.
+    With `classes`, the name may be ``module:Class``. Parts of a composition may have parameters each.
 
     Examples
     --------
@@ -24,13 +24,18 @@ def read_one_line(text: str, *, classes: bool = False) -> tuple[str, dict[str, A
     ('aff-ots', {'step_size': 'variance-scaled', 'prior': [1, 3]})
     >>> read_one_line("my_policies:EwmaUCB:rate=0.1", classes=True)
     ('my_policies:EwmaUCB', {'rate': 0.1})
+    >>> read_one_line("kl-ucb:loglog=3 + window:window=500")
+    ('kl-ucb + window', {'loglog': 3, 'window': 500})
     """
+    parts = _split(text, "+")
+    if len(parts) > 1:
+        return _read_composition(text, [read_one_line(part) for part in parts])
     name, colon, rest = text.partition(":")
     reference = REFERENCE.match(text) if classes else None
     if reference is not None:
         name, colon, rest = reference[1], reference[2], text[reference.end() :]
     parameters: dict[str, Any] = {}
-    for part in _split_at_commas(rest) if colon else ():
+    for part in _split(rest, ",") if colon else ():
         match = PARAMETER.fullmatch(part)
         if match is None:
             raise ValueError(f"must be name:parameter=value,parameter=value such as dts:memory=5, got {text!r}")
@@ -64,12 +69,28 @@ def _write_values(parameters: Mapping[str, Any]) -> str:
     )
 
 
-def _split_at_commas(text: str) -> list[str]:
-    """Split at the commas outside brackets and braces."""
-    parts, depth = [""], 0
-    for character in text:
+def _read_composition(text: str, parts: list[tuple[str, dict[str, Any]]]) -> tuple[str, dict[str, Any]]:
+    """Return the name of a composition and the parameters of all its parts."""
+    together: dict[str, Any] = {}
+    for _, parameters in parts:
+        for key, value in parameters.items():
+            if key in together:
+                raise ValueError(f"every parameter must be given once, got {key!r} twice in {text!r}")
+            together[key] = value
+    return " + ".join(name for name, _ in parts), together
+
+
+def _split(text: str, at: str) -> list[str]:
+    """Split at a character outside brackets, braces and quotes; a sign in a number such as 1e+3 does not count."""
+    parts, depth, quote = [""], 0, ""
+    for place, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
         depth += (character in "[{") - (character in "]}")
-        if character == "," and depth == 0:
+        is_sign = at == "+" and text[place + 1 : place + 2].isdigit()
+        if character == at and depth == 0 and not quote and not is_sign:
             parts.append("")
         else:
             parts[-1] += character

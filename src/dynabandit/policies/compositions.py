@@ -1,0 +1,295 @@
+"""Any memory with any rule, and perhaps a detector: by name, by object, or all combinations that make sense."""
+
+import functools
+import inspect
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from dynabandit.policies.composition import HorizonPreset, Preset, common_domain, field_names
+from dynabandit.policies.detectors import DETECTORS
+from dynabandit.policies.detectors.base import Detector
+from dynabandit.policies.memories import MEMORIES
+from dynabandit.policies.memories.base import Memory
+from dynabandit.policies.memories.sample_mean import SampleMean
+from dynabandit.policies.part import Part
+from dynabandit.policies.rules import RULES
+from dynabandit.policies.rules.base import Rule
+from dynabandit.validation import check_parameter_names, unknown
+
+PLUS = " + "
+ROLES: dict[str, tuple[type[Part], dict[str, Any]]] = {
+    "memory": (Memory, MEMORIES),
+    "rule": (Rule, RULES),
+    "detector": (Detector, DETECTORS),
+}
+
+Kind = TypeVar("Kind", bound=Part)
+
+
+class Chosen:
+    """The parts of a composition: each a class, whose parameters are the defaults, or an object."""
+
+    def __init__(self, memory: Any, rule: Any, detector: Any = None) -> None:
+        self.memory, self.rule, self.detector = memory, rule, detector
+        _check_fit(*(kind for kind in self.kinds()))
+
+    def all(self) -> tuple[Any, ...]:
+        """Return the parts that there are."""
+        return tuple(part for part in (self.memory, self.rule, self.detector) if part is not None)
+
+    def kinds(self) -> tuple[Any, ...]:
+        """Return the classes of the parts."""
+        return tuple(_kind(part) for part in self.all())
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the parts that are objects."""
+        found: dict[str, Any] = {}
+        names = field_names(self.kinds())
+        for part in self.all():
+            if not isinstance(part, type):
+                found |= {names[type(part), name]: value for name, value in part.parameters.items()}
+        return found
+
+
+def compose(*, memory: Any = None, rule: Any, detector: Any = None, **parameters: Any) -> Preset:
+    """Return the policy that compares arms by a rule, with what a memory keeps of their rewards.
+
+    A composition that has a name of its own is the policy with this name: `compose(memory="adaptive", rule="ots")` is
+    ``"aff-ots"``.
+
+    Parameters
+    ----------
+    memory
+        A memory such as `db.memories.Window(window=500)`, its class or its name; by default the sample mean.
+    rule
+        A rule such as `db.rules.UCB(xi=0.6)`, its class or its name.
+    detector
+        A detector such as `db.detectors.GLR()`, its class or its name; by default none.
+    parameters
+        Other parameters: those of parts that are given by class or name, and `burn_in`.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.compose(memory=db.memories.Window(window=500), rule="hoeffding").label
+    'hoeffding + window(window=500)'
+    >>> db.compose(memory="adaptive", rule="ots", step_size=0.01).label
+    'aff-ots(step_size=0.01)'
+    """
+    chosen = Chosen(
+        _part("memory", SampleMean if memory is None else memory),
+        _part("rule", rule),
+        None if detector is None else _part("detector", detector),
+    )
+    return made(chosen, parameters)
+
+
+def made(chosen: Chosen, parameters: dict[str, Any]) -> Preset:
+    """Return the policy of some parts: one with a name of its own if there is one, else their composition."""
+    for kind in _presets():
+        if (found := _as_preset(kind, chosen, parameters)) is not None:
+            return found
+    kind = composition_class(*chosen.kinds())
+    given = chosen.parameters()
+    check_parameter_names(
+        f"policy {kind.name!r}", parameters, [one.name for one in fields(kind) if one.name not in given]
+    )
+    return kind(**given, **parameters)
+
+
+def class_of(chosen: Chosen) -> type[Preset]:
+    """Return the class of the policy that `made` returns without parameters."""
+    return type(made(chosen, {}))
+
+
+def named(text: str) -> Chosen | None:
+    """Return the parts of a composition that is written like ``"ots + adaptive + glr"``; None for other names.
+
+    A rule without a memory has the sample mean. The first name may be that of a policy that is made of parts; the names
+    after it replace its memory, or add a detector.
+
+    Examples
+    --------
+    >>> [part.name for part in named("ots + adaptive").all()]
+    ['adaptive', 'ots']
+    >>> named("ots") is None
+    True
+    """
+    if "+" not in text:
+        is_rule = text in RULES and all(one.name != text for one in _presets())
+        return Chosen(SampleMean, RULES[text]) if is_rule else None
+    found: dict[str, Any] = {}
+    names = [name.strip() for name in text.split("+")]
+    for place, name in enumerate(names):
+        role = next((role for role, (_, known) in ROLES.items() if name in known), None)
+        preset = next((kind for kind in _presets() if kind.name == name), None)
+        if place == 0 and preset is not None and role is None:
+            found |= dict(zip(ROLES, preset.made_of, strict=False))
+            continue
+        if role is None:
+            every = {one for _, known in ROLES.values() for one in known}
+            raise unknown("memory, rule or detector", name, every)
+        if role in found and role != "memory":
+            raise ValueError(f"a policy has one {role}, got {text!r}")
+        found[role] = ROLES[role][1][name]
+    if "rule" not in found:
+        raise ValueError(f"a composition needs a rule, one of {', '.join(sorted(RULES))}, got {text!r}")
+    return Chosen(found.get("memory", SampleMean), found["rule"], found.get("detector"))
+
+
+def with_parts(policy: type[Any], *, memory: Any = None, rule: Any = None, detector: Any = None) -> Chosen:
+    """Return the parts of a policy that is made of parts, some of them replaced."""
+    if not issubclass(policy, Preset):
+        raise ValueError(
+            f"policy {policy.name!r} is not made of a memory and a rule. Policies that are: "
+            f"{', '.join(kind.name for kind in _presets())}"
+        )
+    given = {"memory": memory, "rule": rule, "detector": detector}
+    own = dict(zip(ROLES, policy.made_of, strict=False))
+    return Chosen(*(own.get(role) if part is None else _part(role, part) for role, part in given.items()))
+
+
+def grid(
+    memories: Iterable[Any] | None = None,
+    rules: Iterable[Any] | None = None,
+    detectors: Iterable[Any] = (None,),
+) -> list[Preset]:
+    """Return all combinations that make sense of memories, rules and detectors, such as for `compare`.
+
+    Parameters
+    ----------
+    memories, rules
+        Objects, classes or names; by default all that need no horizon.
+    detectors
+        The same; None means no detector.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> [policy.label for policy in db.grid(["sample-mean", "adaptive"], ["ts", "ots"])]
+    ['ts', 'ots', 'aff-ts', 'aff-ots']
+    """
+    remembered = [kind for kind in MEMORIES.values() if not kind.follows_horizon] if memories is None else memories
+    compared = list(RULES.values() if rules is None else rules)
+    tested = list(detectors)
+    found: dict[str, Preset] = {}
+    for memory in remembered:
+        for rule in compared:
+            for detector in tested:
+                parts = _part("memory", memory), _part("rule", rule), detector and _part("detector", detector)
+                if _misfit(*(_kind(part) for part in parts if part is not None)) is None:
+                    one = compose(memory=parts[0], rule=parts[1], detector=parts[2])
+                    found[one.label] = one
+    return list(found.values())
+
+
+def register_part(kind: type[Kind]) -> type[Kind]:
+    """Add a memory, a rule or a detector of your own to the registry of this process, under its name."""
+    for base, known in ROLES.values():
+        if issubclass(kind, base):
+            if known.get(kind.name, kind) is not kind or any(kind.name == one.name for one in _presets()):
+                raise ValueError(f"{kind.__name__}.name must not be that of another part, got {kind.name!r}")
+            known[kind.name] = kind
+    return kind
+
+
+@functools.cache
+def composition_class(*kinds: Any) -> type[Preset]:
+    """Return the class of the policies that are made of these parts, without a name of their own."""
+    base: type[Preset] = HorizonPreset if any(kind.follows_horizon for kind in kinds) else Preset
+    memory, rule, *detector = kinds
+    name = PLUS.join(kind.name for kind in (rule, memory, *detector))
+    body: dict[str, Any] = {
+        "name": name,
+        "made_of": kinds,
+        "burn_in": max(kind.first_plays for kind in kinds),
+        "__annotations__": {"burn_in": int},
+        "__module__": __name__,
+        "__doc__": _documentation(name, kinds),
+        "__reduce__": _reduce,
+    }
+    kind: Any = type("Composition", (base,), body)
+    return dataclass(frozen=True, kw_only=True)(kind)
+
+
+def _reduce(self: Preset) -> tuple[Any, ...]:
+    """Let a composition be pickled: its class is made when it is needed."""
+    return _unpickled, (self.made_of, self.parameters)
+
+
+def _unpickled(kinds: tuple[Any, ...], parameters: dict[str, Any]) -> Preset:
+    return composition_class(*kinds)(**parameters)
+
+
+def _presets() -> Iterator[type[Preset]]:
+    from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
+
+    for kind in (*POLICIES.values(), *CONTEXTUAL_POLICIES.values()):
+        if issubclass(kind, Preset) and "made_of" in vars(kind):
+            yield kind
+
+
+def _as_preset(kind: type[Preset], chosen: Chosen, parameters: dict[str, Any]) -> Preset | None:
+    """Return a policy of this class if it is made of these parts with these parameters, else None."""
+    if len(kind.made_of) != len(chosen.all()):
+        return None
+    visible: dict[str, Any] = {}
+    for own, part in zip(kind.made_of, chosen.all(), strict=True):
+        if own.name != part.name:
+            return None
+        if isinstance(own, type):
+            visible |= {} if isinstance(part, type) else part.parameters
+        elif own.parameters != (part() if isinstance(part, type) else part).parameters:
+            return None
+    allowed = {one.name for one in fields(kind)} - set(visible)
+    return kind(**visible, **parameters) if set(parameters) <= allowed else None
+
+
+def _part(role: str, given: Any) -> Any:
+    """Return a part that is given as an object, a class, or a name."""
+    base, known = ROLES[role]
+    if isinstance(given, base) or (isinstance(given, type) and issubclass(given, base)):
+        return given
+    if isinstance(given, str):
+        if given not in known:
+            raise unknown(role, given, known)
+        return known[given]
+    raise TypeError(f"{role} must be a {base.__name__}, its class or its name, got {given!r}")
+
+
+def _kind(part: Any) -> Any:
+    return part if isinstance(part, type) else type(part)
+
+
+def _misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
+    """Return why parts do not fit together; None if they do."""
+    family = rule.kernels.family
+    if family is not None and family not in dict(memory.kernels_for(family).laws):
+        fitting = [one.name for one in MEMORIES.values() if family in dict(one.kernels_for(family).laws)]
+        return (
+            f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none. Memories that have: "
+            f"{', '.join(fitting)}"
+        )
+    try:
+        common_domain([part for part in (memory, rule, detector) if part is not None])
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _check_fit(*kinds: Any) -> None:
+    problem = _misfit(*kinds)
+    if problem is not None:
+        raise ValueError(problem)
+
+
+def _documentation(name: str, kinds: tuple[Any, ...]) -> str:
+    """Return the docstring of a composition: what its parts do, an example and their references."""
+    texts = [inspect.cleandoc(kind.__doc__ or kind.name) for kind in kinds]
+    memory, rule, *detector = (text.partition("\n\n")[0] for text in texts)
+    references = dict.fromkeys(text.partition("References\n----------\n")[2].strip() for text in texts)
+    example = f'>>> import dynabandit as db\n>>> db.policy("{name}").name\n{name!r}'
+    listed = "\n".join(one for one in references if one)
+    summary = "\n\n".join([rule, memory, *detector])
+    return f"{summary}\n\nExamples\n--------\n{example}\n\nReferences\n----------\n{listed}\n"
