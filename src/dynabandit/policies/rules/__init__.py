@@ -18,6 +18,7 @@ __all__ = [
     "Hoeffding",
     "KLBound",
     "OptimisticThompson",
+    "PrintedHoeffding",
     "Rule",
     "RuleKernels",
     "Thompson",
