@@ -18,7 +18,7 @@ from dynabandit.policies import POLICIES, register, registered_name, use_plugin,
 from dynabandit.service.stores import open_store
 from dynabandit.service.web import playground_workers
 from tools.command_line import invoke
-from tools.harness import running
+from tools.harness import assert_replay_agrees, running
 
 SOURCES = Path(db.__file__).parents[1]
 POLICY = '''
@@ -249,6 +249,23 @@ def test_a_service_uses_only_the_plug_ins_that_were_allowed(tmp_path: Path) -> N
             client.reward(client.decide("banner").decision, 1)
             assert client.state("banner").parameters["rate"] == 0.5
     assert db.policy("latest").label == "latest"  # enabled again
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_service_composes_policies_only_if_its_operator_allows_it(tmp_path: Path, allowed: bool) -> None:
+    store = f"sqlite:///{tmp_path}/own.db"
+    with plugins.disabled(compositions=allowed), running(open_store(store)) as server, db.Client(server.url) as client:
+        client.create("named", arms=["a", "b"], policy="kl-ucb + sample-mean")  # this is "kl-ucb"
+        assert client.state("named").policy == "kl-ucb"
+        if not allowed:
+            with pytest.raises(db.ServiceError, match="start it with --allow-compositions"):
+                client.create("banner", arms=["a", "b"], policy="hoeffding + window", parameters={"window": 5})
+            return
+        client.create("banner", arms=["a", "b"], policy="hoeffding + window", parameters={"window": 5})
+        for _ in range(20):
+            client.reward(client.decide("banner").decision, 1)
+        assert (client.state("banner").policy, client.state("banner").parameters["window"]) == ("hoeffding + window", 5)
+    assert_replay_agrees(store)
 
 
 @pytest.mark.usefixtures("installed")

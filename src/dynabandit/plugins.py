@@ -20,6 +20,7 @@ POLICIES, ENVIRONMENTS = "dynabandit.policies", "dynabandit.environments"  # gro
 Kind = TypeVar("Kind")
 
 _enabled = True  # whether entry points are loaded by name
+_composes = True  # whether policies without a name of their own are composed by name
 
 
 class PluginError(ValueError):
@@ -116,15 +117,24 @@ def is_built_in(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "dynabandit"
 
 
+def check_composition(name: str) -> None:
+    """Raise an error if a service does not compose policies, each of which it would have to compile."""
+    if not _composes:
+        raise UnknownPolicyError(
+            f"{name!r} is a composition, which this service does not use: start it with --allow-compositions", name
+        )
+
+
 @contextmanager
-def disabled() -> Iterator[None]:
-    """Load no entry point by its name, which may come from anywhere, as in a service."""
-    global _enabled
-    before, _enabled = _enabled, False
+def disabled(*, compositions: bool = False) -> Iterator[None]:
+    """Load no entry point by its name, which may come from anywhere, as in a service, and perhaps compose nothing."""
+    global _composes, _enabled
+    before = _enabled, _composes
+    _enabled, _composes = False, compositions
     try:
         yield
     finally:
-        _enabled = before
+        _enabled, _composes = before
 
 
 def _package(entry: EntryPoint) -> str:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import dynabandit as db
+from dynabandit.core.one_line_syntax import read_one_line, write_one_line
 from dynabandit.core.streams import REWARD, normal_pair, stream, uniform, words
 from dynabandit.environments import REWARD_LAWS, RewardLaw, RewardStep
 from dynabandit.experiments import Experiment, loads
-from dynabandit.core.one_line_syntax import read_one_line, write_one_line
 from dynabandit.validation import REWARD_DOMAINS
 from tools.interpreted import interpreted
 

@@ -46,6 +46,23 @@ def read_one_line(text: str, *, classes: bool = False) -> tuple[str, dict[str, A
     return name.strip(), parameters
 
 
+def with_written(text: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a name and its parameters: those written after it, and those given as arguments.
+
+    Examples
+    --------
+    >>> with_written("dts:memory=5", {"burn_in": 1}), with_written("dts", {"memory": 5})
+    (('dts', {'memory': 5, 'burn_in': 1}), ('dts', {'memory': 5}))
+    """
+    if ":" not in text or "=" not in text:
+        return text, dict(parameters)
+    name, written = read_one_line(text)
+    for key in written:
+        if key in parameters:
+            raise TypeError(f"parameter {key!r} is given twice: in {text!r} and as an argument")
+    return name, {**written, **parameters}
+
+
 def write_one_line(name: str, parameters: Mapping[str, Any]) -> str:
     """Write what `read_one_line` reads.
 

@@ -4,6 +4,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from dynabandit import plugins
+from dynabandit.core.one_line_syntax import with_written
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.environments.burst import Burst
 from dynabandit.environments.delays import DELAYS, Delay, delay
@@ -114,7 +115,7 @@ def environment(name: str | Environment | type[Environment], **parameters: Any) 
     ----------
     name
         A name of the registry, such as ``"case-3"``, or of an installed plug-in, or a class; an environment object is
-        returned unchanged.
+        returned unchanged. A name may be followed by parameters, as in ``"case-1:arms=50"``.
     parameters
         Its parameters, such as ``arms=50``; `environments.ENVIRONMENTS[name]` documents them.
 
@@ -123,11 +124,15 @@ def environment(name: str | Environment | type[Environment], **parameters: Any) 
     >>> import dynabandit as db
     >>> db.environment("case-1", arms=50).parameters
     {'arms': 50}
+    >>> db.environment("fixed:means=[0.2, 0.8]").arms
+    2
     """
     if isinstance(name, Environment):
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with an environment's name, not with {name!r}")
         return name
+    if isinstance(name, str):
+        name, parameters = with_written(name, parameters)
     kind = name if isinstance(name, type) and issubclass(name, Environment) else environment_class(name)
     known = {field.name: field for field in fields(kind) if field.init}
     check_parameter_names(f"environment {kind.name!r}", parameters, known)

@@ -4,10 +4,12 @@ from dataclasses import fields
 from typing import Any
 
 from dynabandit import plugins
-from dynabandit.core.one_line_syntax import read_one_line
+from dynabandit.core.one_line_syntax import with_written
 from dynabandit.policies import compositions
 from dynabandit.policies.auto import AUTO, resolved
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.detectors import DETECTORS
+from dynabandit.policies.memories import MEMORIES
 from dynabandit.policies.part import Part
 from dynabandit.policies.presets.aff_d_greedy import AffDGreedy
 from dynabandit.policies.presets.aff_kl_ucb import AffKLUCB
@@ -50,6 +52,7 @@ from dynabandit.policies.presets.sw_ucb import SWUCB
 from dynabandit.policies.presets.sw_ucb_sharp import SWUCBSharp
 from dynabandit.policies.presets.weight_ucb import WeightUCB
 from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
+from dynabandit.policies.rules import RULES
 from dynabandit.policies.whole.ad_switch import AdSwitch
 from dynabandit.policies.whole.borl import Borl
 from dynabandit.policies.whole.changepoint_thompson import ChangepointTS
@@ -81,6 +84,7 @@ __all__ = [
     "AffNormalTS", "AffNormalUCB", "AffPoissonTS", "AffRevenueTS", "NormalTS", "RobustUCB",
     "ChangepointTS", "DiscountedOTS", "DiscountedTS", "Exp3S", "FDSWTS", "Rexp3", "SWTS",
     "Borl", "LMDSEE", "KalmanTS", "OptimisticDTS", "PredictiveSampling", "SWUCBSharp",
+    "DETECTORS", "MEMORIES", "RULES",
     "CONTEXTUAL_POLICIES", "LinUCB", "LinTS", "DLinUCB", "SWLinUCB", "WeightUCB", "RestartLinUCB", "LinEpsGreedy",
     "SquareCB", "LogisticTS", "LogLinearTS", "AffLinUCB", "AffLinTS", "AffLogisticTS", "AffLogLinearTS",
     "MixLinUCB",
@@ -288,19 +292,18 @@ def policy(name: str | Policy | type[Policy], /, **parameters: Any) -> Policy:
         if parameters:
             raise TypeError(f"parameters {sorted(parameters)} go with a policy's name, not with {name!r}")
         return name
-    if isinstance(name, str) and ":" in name:
-        name, written = read_one_line(name)
-        check_not_repeated(written, parameters)
-        parameters = {**written, **parameters}
-    if isinstance(name, str) and (chosen := compositions.named(name)) is not None:
-        return compositions.made(chosen, parameters)
+    if isinstance(name, str):
+        name, parameters = with_written(name, parameters)
+    chosen = compositions.named(name) if isinstance(name, str) else None
+    if chosen is not None:
+        return compositions.made(chosen.replaced(parameters), parameters)
     if isinstance(name, type) and issubclass(name, Policy):
         kind = name
     else:
         kind = policy_class(resolved(name) if isinstance(name, str) else name)
     given = [field.name for field in fields(kind)]
-    if parts := {role: parameters.pop(role) for role in compositions.ROLES if is_part(role, parameters, given)}:
-        return compositions.made(compositions.with_parts(kind, **parts), parameters)
+    if any(is_part(role, parameters, given) for role in compositions.ROLES):
+        return compositions.made(compositions.parts_of(kind).replaced(parameters), parameters)
     check_parameter_names(f"policy {kind.name!r}", parameters, given)
     return kind(**parameters)
 
@@ -308,10 +311,3 @@ def policy(name: str | Policy | type[Policy], /, **parameters: Any) -> Policy:
 def is_part(role: str, parameters: dict[str, Any], fields: list[str]) -> bool:
     """Whether a parameter is a part of a composition; some policies have a number with the name `memory`."""
     return role in parameters and (role not in fields or isinstance(parameters[role], (str, type, Part)))
-
-
-def check_not_repeated(written: dict[str, Any], parameters: dict[str, Any]) -> None:
-    """Raise an error if a parameter is given twice."""
-    for name in written:
-        if name in parameters:
-            raise TypeError(f"parameter {name!r} is given twice: in the name and as an argument")

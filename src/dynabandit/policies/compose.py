@@ -49,7 +49,8 @@ class Rows(NamedTuple):
 @functools.cache
 def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None) -> Rows:
     """Return the rows of a composed policy: those of the memory, of the rule and of the detector."""
-    slots = [*memory.slots, *(() if rule.stored is Nothing else get_type_hints(rule.stored))]
+    stored = () if rule.stored is Nothing else get_type_hints(rule.stored)
+    slots = [*memory.slots, *(f"stored_{name}" if name in memory.slots else name for name in stored)]
     fading = counted = -1
     if memory.fading is not None and rule.fades:
         fading = len(slots)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from dynabandit import plugins
 from dynabandit.policies.composition import HorizonPreset, Preset, common_domain, field_names
 from dynabandit.policies.detectors import DETECTORS
 from dynabandit.policies.detectors.base import Detector
@@ -33,6 +34,12 @@ class Chosen:
     def __init__(self, memory: Any, rule: Any, detector: Any = None) -> None:
         self.memory, self.rule, self.detector = memory, rule, detector
         _check_fit(*(kind for kind in self.kinds()))
+
+    def replaced(self, parameters: dict[str, Any]) -> "Chosen":
+        """Return the parts with those that are among the parameters, which are removed there."""
+        own = {"memory": self.memory, "rule": self.rule, "detector": self.detector}
+        given = {role: _part(role, parameters.pop(role)) for role in ROLES if parameters.get(role) is not None}
+        return Chosen(**(own | given))
 
     def all(self) -> tuple[Any, ...]:
         """Return the parts that there are."""
@@ -91,6 +98,7 @@ def made(chosen: Chosen, parameters: dict[str, Any]) -> Preset:
         if (found := _as_preset(kind, chosen, parameters)) is not None:
             return found
     kind = composition_class(*chosen.kinds())
+    plugins.check_composition(kind.name)
     given = chosen.parameters()
     check_parameter_names(
         f"policy {kind.name!r}", parameters, [one.name for one in fields(kind) if one.name not in given]
@@ -138,16 +146,14 @@ def named(text: str) -> Chosen | None:
     return Chosen(found.get("memory", SampleMean), found["rule"], found.get("detector"))
 
 
-def with_parts(policy: type[Any], *, memory: Any = None, rule: Any = None, detector: Any = None) -> Chosen:
-    """Return the parts of a policy that is made of parts, some of them replaced."""
+def parts_of(policy: type[Any]) -> Chosen:
+    """Return the parts of a policy that is made of parts, or raise an error."""
     if not issubclass(policy, Preset):
         raise ValueError(
             f"policy {policy.name!r} is not made of a memory and a rule. Policies that are: "
             f"{', '.join(kind.name for kind in _presets())}"
         )
-    given = {"memory": memory, "rule": rule, "detector": detector}
-    own = dict(zip(ROLES, policy.made_of, strict=False))
-    return Chosen(*(own.get(role) if part is None else _part(role, part) for role, part in given.items()))
+    return Chosen(*policy.made_of)
 
 
 def grid(

@@ -90,6 +90,9 @@ def serve(
         typer.Option("--compile", metavar="POLICY", help="Compile this policy before the start; repeat it for more."),
     ] = None,
     plugin: PluginOption = None,
+    allow_compositions: Annotated[
+        bool, typer.Option("--allow-compositions", help="Let callers combine memories, rules and detectors.")
+    ] = False,
 ) -> None:
     """Serve decisions over HTTP until stopped."""
     configure_logging()
@@ -122,7 +125,8 @@ def serve(
     service = Service(
         opened, needs_keys, max_waiting=most_waiting, patience=patience, webhook=target, allowed_origins=origins
     )
-    with disabled():  # names of policies come from requests: only those of --plugin are loaded
+    # Names of policies come from requests: only those of --plugin are loaded, and compositions if they are allowed
+    with disabled(compositions=allow_compositions):
         make_server(service, host, port, most_connections, most_per_address, _make_telemetry(service)).run()
 
 

@@ -1,0 +1,168 @@
+"""Compositions by name, by object and on one line, and what does not fit."""
+
+import json
+import pickle
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pytest
+
+import dynabandit as db
+from dynabandit.core.compilation import kernel
+from dynabandit.policies import MEMORIES, RULES
+from dynabandit.policies.compositions import composition_class, named
+
+WINDOW = db.memories.Window(window=500)
+# The same policy, written in several ways
+SAME: list[tuple[Any, ...]] = [
+    ("kl-ucb", db.compose(rule="kl-ucb"), db.policy("kl-ucb + sample-mean"), db.policy("sample-mean + kl-ucb")),
+    (
+        "hoeffding + window:window=500",
+        db.policy("hoeffding:confidence=0.05 + window:window=500"),
+        db.policy("hoeffding", memory=WINDOW),
+        db.policy("hoeffding", memory="window", window=500),
+        db.compose(memory=WINDOW, rule=db.rules.Hoeffding()),
+        db.compose(memory=db.memories.Window, rule="hoeffding", window=500, confidence=0.05),
+    ),
+    ("ts:prior=[1,3]", db.compose(rule=db.rules.Thompson(prior=(1, 3))), db.policy("ts", rule="ts", prior=(1, 3))),
+    ("ucb + sample-mean:xi=0.6", db.compose(rule=db.rules.UCB(xi=0.6)), db.policy("ucb", rule=db.rules.UCB(xi=0.6))),
+]
+
+
+@pytest.mark.parametrize("forms", SAME, ids=lambda forms: forms[0])
+def test_all_notations_give_the_same_policy(forms: tuple[Any, ...]) -> None:
+    expected = db.policy(forms[0])
+    for form in forms[1:]:
+        assert (form, form.label, form.functions) == (expected, expected.label, expected.functions)
+    assert db.policy(expected.name, **expected.parameters) == expected
+    assert db.policy(expected.name, **json.loads(json.dumps(expected.parameters))) == expected
+    assert pickle.loads(pickle.dumps(expected)) == expected
+
+
+def test_a_fixed_part_with_other_parameters_is_a_composition() -> None:
+    assert type(db.policy("ucb", rule="ucb")) is db.policies.UCB
+    other = db.compose(rule=db.rules.UCB(xi=0.6))
+    assert (other.label, db.policy("ucb").parameters) == ("ucb + sample-mean(xi=0.6)", {"burn_in": 1})
+
+
+def test_burn_in_and_horizon_are_parameters_of_a_composition() -> None:
+    policy = db.policy("ucb + discount", burn_in=3, changes=2)
+    assert policy.label == "ucb + discount(burn_in=3, changes=2)"
+    assert policy.tuned(5, 1000).label == "ucb + discount(burn_in=3, changes=2, horizon=1000)"
+    practical = db.policy("hoeffding + window").practical()
+    assert practical.label == "hoeffding + window(changes=1, horizon=doubling)"
+    runs = db.compare([practical, "ucb"], "case-1", horizon=300, replications=1, seed=1)
+    assert list(runs) == [practical.label, "ucb"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("ucb + no-memory", "unknown memory, rule or detector 'no-memory'"),
+        ("ucb + ts", "a policy has one rule, got 'ucb \\+ ts'"),
+        ("window + sample-mean", "a composition needs a rule"),
+        ("ucb + window:window=0", "window must be a whole number of at least 1"),
+        ("ucb + window:size=3", "has no parameter 'size'"),
+        ("ucb:xi=1 + window:xi=2", "every parameter must be given once, got 'xi' twice"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_said(text: str, problem: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=problem):
+        db.policy(text)
+
+
+def test_what_is_no_part_is_refused() -> None:
+    with pytest.raises(ValueError, match="is not made of a memory and a rule"):
+        db.policy("exp3-s", memory="window")
+    with pytest.raises(TypeError, match="memory must be a Memory, its class or its name, got 5"):
+        db.compose(memory=5, rule="ucb")
+    with pytest.raises(TypeError, match="'prior' is given twice"):
+        db.policy("ts:prior=[1, 1]", prior=(2, 2))
+    assert db.policy("dts", memory=5).parameters["memory"] == 5  # a number is a parameter of this policy
+
+
+def test_parameters_with_the_same_name_get_the_name_of_their_part() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Other(db.rules.UCB):
+        name = "other-ucb"
+        window: int = 7
+
+    kind = composition_class(db.memories.Window, Other)
+    policy = kind(window=5, other_ucb_window=9)
+    memory, rule, _ = policy.parts()
+    assert (memory.parameters["window"], rule.parameters["window"]) == (5, 9)
+
+
+class Recent(NamedTuple):
+    mean: float
+    count: float
+
+
+class RecentParams(NamedTuple):
+    rate: float
+
+
+@kernel
+def observe(numbers: Recent, reward: float, params: RecentParams) -> Recent:
+    rate = max(params.rate, 1.0 / (numbers.count + 1.0))
+    return Recent(numbers.mean + rate * (reward - numbers.mean), numbers.count + 1.0)
+
+
+@kernel
+def mean(numbers: Recent) -> float:
+    return numbers.mean
+
+
+@kernel
+def size(numbers: Recent) -> float:
+    return min(numbers.count, 50.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecentRewards(db.memories.Memory):
+    """An exponentially weighted mean.
+
+    Parameters
+    ----------
+    rate
+        The weight of the newest reward.
+    """
+
+    name = "recent"
+    kernels = db.memories.per_arm(Recent(0.0, 0.0), observe, mean, size, params=RecentParams)
+
+    rate: float = 0.05
+
+    def params(self, setting: Any) -> RecentParams:
+        return RecentParams(self.rate)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_an_own_memory_works_in_every_rule(rule: str) -> None:
+    policy = db.compose(memory=RecentRewards(rate=0.1), rule=rule)
+    db.checks.check_policy(policy)
+    run = db.simulate(policy, "fixed:means=[0.2, 0.8]", horizon=400, seed=1)
+    assert run.total_regret[0] < 0.6 * 200 * 0.6, "an arm chosen at random would have 120"
+
+
+def test_a_registered_memory_is_known_by_name() -> None:
+    db.policies.register(RecentRewards)
+    try:
+        policy = db.policy("ots + recent:rate=0.2")
+        assert policy == db.compose(memory=RecentRewards(rate=0.2), rule="ots")
+        bandit = db.Bandit(policy, arms=["a", "b"], seed=1)
+        for reward in (1, 0, 1):
+            bandit.reward(bandit.choose(), reward)
+        assert db.Bandit.from_json(bandit.to_json()).choose() == bandit.choose()
+        with pytest.raises(ValueError, match="must not be that of another part"):
+            db.policies.register(type("Other", (RecentRewards,), {"name": "window"}))
+    finally:
+        del MEMORIES["recent"]
+    assert named("ots") is None
+
+
+def test_the_grid_has_every_combination_once() -> None:
+    memories = ["sample-mean", WINDOW, db.memories.Discount(discount=0.99)]
+    policies = db.grid(memories, ["ucb", "ts"])
+    assert len({policy.label for policy in policies}) == len(policies) == 6
+    assert [policy.label for policy in policies[:2]] == ["ucb", "ts"]
