@@ -1,291 +1,163 @@
-"""The checks of environments and estimators fail for those that are broken on purpose."""
+"""The checks of memories and rules find what is wrong with them, and nothing in those of this package."""
 
-import itertools
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
-from dynabandit.checks import DocumentationAdvice, check_environment, check_estimator
+import dynabandit as db
+from dynabandit.checks import DocumentationAdvice
 from dynabandit.core.compilation import kernel
-from dynabandit.core.records import NoParams
-from dynabandit.core.streams import PATH, uniform
-from dynabandit.environments import Environment, EnvironmentFunctions, EnvironmentStep
-from dynabandit.estimators import Belief, Estimator, SampleMean
+from dynabandit.policies import MEMORIES, RULES
+from dynabandit.policies.base import MONOTONE
+from dynabandit.policies.rules.base import RuleKernels
 
-made = itertools.count()
-
-# --- Environments -------------------------------------------------------------------------------------------
+GIVEN: dict[str, dict[str, Any]] = {"window": {"window": 15}, "discount": {"discount": 0.9}}
 
 
-@kernel
-def start(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> None:
-    state[0, arm] = 0.5
+@pytest.mark.parametrize("name", sorted(MEMORIES))
+def test_memories_of_this_package_pass(name: str) -> None:
+    db.checks.check_memory(MEMORIES[name](**GIVEN.get(name, {})))
 
 
-@kernel
-def any_mean(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
-    state[0, arm] = 0.9 * state[0, arm] + 0.1 * uniform(step.random, PATH, step.number, arm)
-    return state[0, arm]
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_rules_of_this_package_pass(name: str) -> None:
+    db.checks.check_rule(RULES[name]())
 
 
-@dataclass(frozen=True, kw_only=True)
-class ValidEnvironment(Environment):
-    """Parameters, Examples, References: what an environment must have."""
-
-    name: ClassVar[str] = "valid"
-    slots: ClassVar[tuple[str, ...]] = ("mean",)
-    functions: ClassVar[EnvironmentFunctions] = EnvironmentFunctions(start, any_mean)
-
-
-def test_a_valid_environment_of_the_users_own_passes() -> None:
-    check_environment(ValidEnvironment(arms=3))
+class Sums(NamedTuple):
+    total: float
+    plays: float
 
 
 @kernel
-def too_large(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
-    return 1.01 * uniform(step.random, PATH, step.number, arm)
-
-
-class MeansAboveOne(ValidEnvironment):
-    """Parameters, Examples, References."""
-
-    functions = EnvironmentFunctions(start, too_large)
+def observe(sums: Sums, reward: float, params: Any) -> Sums:
+    return Sums(sums.total + reward, sums.plays + 1.0)
 
 
 @kernel
-def drift_in_the_parameters(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
-    params.unused[arm] = (params.unused[arm] + 0.1 * uniform(step.random, PATH, step.number, arm)) % 1.0
-    return float(params.unused[arm])
-
-
-class LeaksBetweenReplications(ValidEnvironment):
-    """Parameters, Examples, References."""
-
-    functions = EnvironmentFunctions(start, drift_in_the_parameters)
+def mean(sums: Sums) -> float:
+    return sums.total / sums.plays
 
 
 @kernel
-def by_the_block(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
-    step.table[0, 0] += 1.0  # one call more for each arm and step of all replications
-    return float(step.table[0, 0] * 0.37 % 1.0)
-
-
-class DependsOnTheBlock(ValidEnvironment):
-    """Parameters, Examples, References."""
-
-    functions = EnvironmentFunctions(start, by_the_block)
-
-    def table(self) -> np.ndarray:
-        return np.zeros((1, 1))
+def size(sums: Sums) -> float:
+    return sums.plays
 
 
 @kernel
-def overflowing_mean(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
-    return ((step.number + arm) * 6364136223846793005 % 1009) / 1009.0
-
-
-class MeansThatOverflow(ValidEnvironment):
-    """Parameters, Examples, References."""
-
-    functions = EnvironmentFunctions(start, overflowing_mean)
+def fading(sums: Sums) -> float:
+    return -0.5
 
 
 @kernel
-def mean_of_the_parameters(state: np.ndarray, arm: int, step: EnvironmentStep, params: Any) -> float:
-    return float(params.unused[arm] * 0.01 % 1.0)
-
-
-class NewAtEveryCall(ValidEnvironment):
-    """Parameters, Examples, References."""
-
-    functions = EnvironmentFunctions(start, mean_of_the_parameters)
-
-    def params(self) -> NoParams:
-        return NoParams(*self.per_arm(float(next(made))))
-
-
-class HasNoExamples(ValidEnvironment):
-    """Parameters, References."""
-
-
-class DeclaresConstantMeans(ValidEnvironment):
-    """Parameters, Examples, References."""
-
-    def constant_until(self, step: int) -> int:
-        return step + step // 50
-
-
-class EndsBeforeItsStep(ValidEnvironment):
-    """Parameters, Examples, References."""
-
-    def constant_until(self, step: int) -> int:
-        return step - step // 50
+def one_more(sums: Sums) -> float:
+    return sums.plays + 1.0
 
 
 @kernel
-def seesaw(value: float, plays: int, arm: int, params: Any) -> float:
-    return value * (0.5 if plays % 9 == 8 else 0.9)
+def half(sums: Sums) -> float:
+    return 0.5
 
 
-class RisesAgain(ValidEnvironment):
-    """Parameters, Examples, References."""
-
-    functions = EnvironmentFunctions(start, any_mean, mean=seesaw)
-
-
-class FallsAgain(ValidEnvironment):
-    """Parameters, Examples, References."""
-
-    functions = EnvironmentFunctions(start, any_mean, mean=seesaw, rising=True)
+GOOD = db.memories.per_arm(Sums(0.0, 0.0), observe, mean, size)
 
 
 @kernel
-def rising_beyond_one(value: float, plays: int, arm: int, params: Any) -> float:
-    return value + 0.1 * plays
+def leaky_learn(state: Any, arm: int, reward: Any, params: Any) -> int:
+    GOOD.learn(state, arm, reward, params)
+    other = (arm + 1) % state.memory.shape[1]
+    state.memory[0, other] *= 0.5
+    return other
 
 
-class RisesBeyondOne(ValidEnvironment):
-    """Parameters, Examples, References."""
+@kernel
+def by_last_play(state: Any, arm: int, step: Any, kept: float, prior: Any, params: Any) -> tuple[float, float]:
+    return prior.a + (step.number % 3), prior.b
 
-    functions = EnvironmentFunctions(start, any_mean, mean=rising_beyond_one, rising=True)
 
-
-BROKEN_ENVIRONMENTS: dict[type[ValidEnvironment], str] = {
-    MeansAboveOne: r"every mean must be in \[0, 1\]",
-    LeaksBetweenReplications: "the simulator must use the path that environment.path returns",
-    DependsOnTheBlock: "the simulator must use the path that environment.path returns",
-    MeansThatOverflow: "the path must be the same without compilation",
-    NewAtEveryCall: "the parameters must make an equal environment",
-    DeclaresConstantMeans: r"constant_until\(50\) is 51, but the means change in between",
-    EndsBeforeItsStep: r"constant_until\(50\) must not be before that step, got 49",
-    RisesAgain: "with rising=False, no mean may rise",
-    FallsAgain: "with rising=True, no mean may fall",
-    RisesBeyondOne: r"the means after all numbers of plays must be in \[0, 1\]",
+WRONG_MEMORIES = {
+    "size must be 0 before the first reward": db.memories.per_arm(Sums(0.0, 0.0), observe, mean, one_more),
+    "mean of rewards that are all 1.0 must be so": db.memories.per_arm(Sums(0.0, 0.0), observe, half, size),
+    "then while_idle must be None": GOOD._replace(learn=leaky_learn),
+    "a CONSTANT posterior must not change": db.memories.per_arm(
+        Sums(0.0, 0.0), observe, mean, size, fading=fading
+    )._replace(while_idle="constant"),
+    "must only rise or only fall": GOOD._replace(laws=(("beta", by_last_play),), while_idle=MONOTONE),
 }
 
 
-@pytest.mark.parametrize(("kind", "message"), BROKEN_ENVIRONMENTS.items())
-def test_a_broken_environment_is_caught(kind: type[ValidEnvironment], message: str) -> None:
-    with pytest.raises(AssertionError, match=message):
-        check_environment(kind(arms=3))
+@pytest.mark.parametrize("problem", WRONG_MEMORIES)
+@pytest.mark.filterwarnings("ignore::dynabandit.checks.DocumentationAdvice")
+def test_a_wrong_memory_is_found(problem: str) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Wrong(db.memories.Memory):
+        name = "wrong"
+        kernels = WRONG_MEMORIES[problem]
+
+    with pytest.raises(AssertionError, match=problem):
+        db.checks.check_memory(Wrong())
 
 
-def test_missing_documentation_of_an_environment_is_advice() -> None:
-    with pytest.warns(DocumentationAdvice, match="HasNoExamples passed all checks; its docstring has no section Exam"):
-        check_environment(HasNoExamples(arms=3))
+@kernel
+def score(mean: float, size: float, level: float, params: Any) -> float:
+    return mean + level / size
 
 
-def test_what_is_no_environment_is_caught() -> None:
-    with pytest.raises(AssertionError, match="an environment must be a dataclass derived from Environment"):
-        check_environment("case-3")  # type: ignore[arg-type]
+@kernel
+def worse_is_better(mean: float, size: float, level: float, params: Any) -> float:
+    return 1.0 - mean
 
 
-# --- Estimators ---------------------------------------------------------------------------------------------
+@kernel
+def level(clock: float, unit: float, params: Any) -> float:
+    return clock
 
 
-class Altered(SampleMean):
-    """A sample mean with one thing wrong."""
-
-    def __init__(self, **wrong: Any) -> None:
-        super().__init__()
-        self.wrong = wrong
-
-    @property
-    def belief(self) -> Belief:
-        right = super().belief
-        return right._replace(**{name: change(getattr(right, name)) for name, change in self.wrong.items()})
+class Stored(NamedTuple):
+    value: float
 
 
-class StartsAtZero(SampleMean):
-    @property
-    def mean(self) -> float:
-        return 0.0 if math.isnan(super().mean) else super().mean
+@kernel
+def store(mean: float, size: float, w: float, k: float, params: Any) -> Stored:
+    return Stored(mean)
 
 
-class WeighsTooMuch(SampleMean):
-    @property
-    def weight(self) -> float:
-        return 2.0 * super().weight
+@kernel
+def from_stored(stored: Stored, level: float, params: Any) -> float:
+    return stored.value
 
 
-class HasWeightAtOnce(SampleMean):
-    @property
-    def weight(self) -> float:
-        return super().weight + 1.0
-
-
-class ReturnsNothing(SampleMean):
-    def update(self, reward: float) -> Any:
-        super().update(reward)
-
-
-class TakesAnything(SampleMean):
-    def update(self, reward: float) -> Estimator:
-        self.state = self._observe(reward)
-        return self
-
-
-class RefusesTooLate(SampleMean):
-    def update(self, reward: float) -> Estimator:
-        self.state = self._observe(min(max(reward, 0.0), 1.0) if reward == reward else 0.0)
-        if not 0.0 <= reward <= 1.0:
-            raise ValueError(reward)
-        return self
-
-
-class IsNeverTheSame(SampleMean):
-    def __init__(self) -> None:
-        super().__init__()
-        self.shift = 1e-6 * next(made)
-
-    @property
-    def belief(self) -> Belief:
-        right = super().belief
-        return right._replace(effective_size=max(1.0, right.effective_size - self.shift))
-
-
-BROKEN_ESTIMATORS: dict[str, tuple[Callable[[], Estimator], str]] = {
-    "starts at 0": (StartsAtZero, "mean must be NaN before the first reward"),
-    "starts with a weight": (HasWeightAtOnce, "weight must be 0 before the first reward"),
-    "weighs too much": (WeighsTooMuch, r"weight must be in \(0, 1\] after 1 rewards, got 2.0"),
-    "returns nothing": (ReturnsNothing, "update must return the estimator"),
-    "takes NaN": (TakesAnything, "update must reject the reward nan"),
-    "refuses too late": (RefusesTooLate, "a rejected reward nan must change nothing"),
-    "is never the same": (IsNeverTheSame, "two estimators with the same rewards must agree"),
-    "is biased": (lambda: Altered(mean=lambda mean: 0.9 * mean), "mean of rewards that are all 1.0 must be 1.0"),
-    "leaves [0, 1]": (
-        lambda: Altered(mean=lambda mean: mean if mean in (0.0, 1.0) else mean + 1.0),
-        r"mean must stay in \[0, 1\], got 1",
+WRONG_RULES = {
+    "a larger mean must not have a smaller score": RuleKernels(score=worse_is_better),
+    "from_stored.store.* must be score": RuleKernels(
+        score=score, level=level, stored=Stored, store=store, from_stored=from_stored
     ),
-    "has a variance of nothing": (
-        lambda: Altered(variance=lambda variance: variance + 0.1),
-        "variance of rewards that are all 0.0 must be 0",
-    ),
-    "has a negative variance": (
-        lambda: Altered(variance=lambda variance: -variance),
-        "variance must not be negative, got -",
-    ),
-    "forgets too little": (
-        lambda: Altered(forgetting=lambda forgetting: 1.1),
-        r"forgetting must stay in \[0, 1\], got 1.1",
-    ),
-    "counts too much": (
-        lambda: Altered(effective_size=lambda size: size + 1.0),
-        r"effective_size must be in \[1, 1\], got 2.0",
-    ),
+    "static_index means that only a play changes a score": RuleKernels(score=score, level=level, static=True),
+    "either a score or a family of laws": RuleKernels(),
 }
 
 
-def test_an_estimator_instead_of_its_maker_is_caught() -> None:
-    with pytest.raises(AssertionError, match=r"make must make a new estimator, such as .*, got SampleMean\("):
-        check_estimator(SampleMean())  # type: ignore[arg-type]
+@pytest.mark.parametrize("problem", WRONG_RULES)
+def test_a_wrong_rule_is_found(problem: str) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Wrong(db.rules.Rule):
+        name = "wrong"
+        kernels = WRONG_RULES[problem]
+
+    with pytest.raises(AssertionError, match=problem):
+        db.checks.check_rule(Wrong())
 
 
-@pytest.mark.parametrize(("make", "message"), BROKEN_ESTIMATORS.values(), ids=BROKEN_ESTIMATORS.keys())
-def test_a_broken_estimator_is_caught(make: Callable[[], Estimator], message: str) -> None:
-    with pytest.raises(AssertionError, match=message):
-        check_estimator(make)
+def test_missing_documentation_is_advice() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Bare(db.memories.Memory):
+        name = "bare"
+        kernels = GOOD
+
+    with pytest.warns(DocumentationAdvice, match="no section Examples, References"):
+        db.checks.check_memory(Bare())
+    with pytest.raises(AssertionError, match="must be a dataclass derived from Memory"):
+        db.checks.check_memory("ucb")  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match="must be a dataclass derived from Rule"):
+        db.checks.check_rule(Bare())  # type: ignore[arg-type]

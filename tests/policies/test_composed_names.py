@@ -87,7 +87,7 @@ def test_parameters_with_the_same_name_get_the_name_of_their_part() -> None:
         name = "other-ucb"
         window: int = 7
 
-    kind = composition_class(db.memories.Window, Other)
+    kind: Any = composition_class(db.memories.Window, Other)
     policy = kind(window=5, other_ucb_window=9)
     memory, rule, _ = policy.parts()
     assert (memory.parameters["window"], rule.parameters["window"]) == (5, 9)
@@ -95,7 +95,7 @@ def test_parameters_with_the_same_name_get_the_name_of_their_part() -> None:
 
 class Recent(NamedTuple):
     mean: float
-    count: float
+    rewards: float
 
 
 class RecentParams(NamedTuple):
@@ -104,8 +104,8 @@ class RecentParams(NamedTuple):
 
 @kernel
 def observe(numbers: Recent, reward: float, params: RecentParams) -> Recent:
-    rate = max(params.rate, 1.0 / (numbers.count + 1.0))
-    return Recent(numbers.mean + rate * (reward - numbers.mean), numbers.count + 1.0)
+    rate = max(params.rate, 1.0 / (numbers.rewards + 1.0))
+    return Recent(numbers.mean + rate * (reward - numbers.mean), numbers.rewards + 1.0)
 
 
 @kernel
@@ -115,7 +115,7 @@ def mean(numbers: Recent) -> float:
 
 @kernel
 def size(numbers: Recent) -> float:
-    return min(numbers.count, 50.0)
+    return min(numbers.rewards, 50.0)
 
 
 @dataclass(frozen=True, kw_only=True)

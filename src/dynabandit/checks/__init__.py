@@ -6,7 +6,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from dynabandit.checks.environments import (
@@ -23,6 +23,7 @@ from dynabandit.checks.estimators import (
     starts_empty,
     stays_in_range,
 )
+from dynabandit.checks.parts import MEMORY_CHECKS, RULE_CHECKS
 from dynabandit.checks.policies import (
     allows_changing_arms,
     decides_alike_in_a_bandit,
@@ -38,8 +39,14 @@ from dynabandit.checks.posteriors import posteriors_change_as_declared
 from dynabandit.environments import Environment
 from dynabandit.estimators import Estimator
 from dynabandit.policies import Policy
+from dynabandit.policies.memories import Memory
+from dynabandit.policies.part import Part
+from dynabandit.policies.rules import Rule
 
-__all__ = ["DocumentationAdvice", "check_environment", "check_estimator", "check_policy", "yield_checks"]
+__all__ = [
+    "DocumentationAdvice", "check_environment", "check_estimator", "check_memory", "check_policy", "check_rule",
+    "yield_checks",
+]  # fmt: skip
 
 
 class DocumentationAdvice(UserWarning):
@@ -79,6 +86,10 @@ def yield_checks(subject: Any) -> Iterator[Callable[[Any], None]]:
         if subject.reward_functions.observes_plays:
             yield changes_means_in_one_direction
         yield from (gives_the_simulator_its_path, is_documented)
+    elif isinstance(subject, Memory):
+        yield from (*MEMORY_CHECKS, is_documented)
+    elif isinstance(subject, Rule):
+        yield from (*RULE_CHECKS, is_documented)
     else:
         yield from (starts_empty, constant_rewards, stays_in_range, rejects_invalid_rewards)
 
@@ -115,6 +126,32 @@ def check_policy(policy: Policy) -> None:
     _run_checks(policy)
 
 
+def check_memory(memory: Memory) -> None:
+    """Check a memory as `check_policy` checks a policy, in combination with all rules that it fits.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.checks.check_memory(db.memories.Window(window=20))
+    """
+    derived = is_dataclass(memory) and isinstance(memory, Memory)
+    require(derived, "a memory must be a dataclass derived from Memory")
+    _run_checks(memory)
+
+
+def check_rule(rule: Rule) -> None:
+    """Check a rule as `check_policy` checks a policy, in combination with all memories that it fits.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.checks.check_rule(db.rules.UCB(xi=0.6))
+    """
+    derived = is_dataclass(rule) and isinstance(rule, Rule)
+    require(derived, "a rule must be a dataclass derived from Rule")
+    _run_checks(rule)
+
+
 def check_environment(environment: Environment) -> None:
     """Check an environment as `check_policy` checks a policy.
 
@@ -133,10 +170,11 @@ def _run_checks(subject: Any) -> None:
         check(subject)
 
 
-def is_documented(subject: Policy | Environment) -> None:
+def is_documented(subject: Policy | Environment | Part) -> None:
     """The docstring of the class has all sections; this is advice."""
     kind = type(subject)
-    missing = [part for part in ("Parameters", "Examples", "References") if part not in (kind.__doc__ or "")]
+    sections = ("Parameters",) if fields(subject) else ()
+    missing = [part for part in (*sections, "Examples", "References") if part not in (kind.__doc__ or "")]
     if missing:
         text = f"{kind.__name__} passed all checks; its docstring has no section {', '.join(missing)}"
         warnings.warn(text, DocumentationAdvice, stacklevel=4)

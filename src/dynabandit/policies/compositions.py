@@ -184,7 +184,7 @@ def grid(
         for rule in compared:
             for detector in tested:
                 parts = _part("memory", memory), _part("rule", rule), detector and _part("detector", detector)
-                if _misfit(*(_kind(part) for part in parts if part is not None)) is None:
+                if misfit(*(_kind(part) for part in parts if part is not None)) is None:
                     one = compose(memory=parts[0], rule=parts[1], detector=parts[2])
                     found[one.label] = one
     return list(found.values())
@@ -268,7 +268,7 @@ def _kind(part: Any) -> Any:
     return part if isinstance(part, type) else type(part)
 
 
-def _misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
+def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
     """Return why parts do not fit together; None if they do."""
     family = rule.kernels.family
     if family is not None and family not in dict(memory.kernels_for(family).laws):
@@ -285,7 +285,7 @@ def _misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
 
 
 def _check_fit(*kinds: Any) -> None:
-    problem = _misfit(*kinds)
+    problem = misfit(*kinds)
     if problem is not None:
         raise ValueError(problem)
 
