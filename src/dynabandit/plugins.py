@@ -65,7 +65,7 @@ def find(group: str, name: Any, base: type[Kind]) -> type[Kind] | None:
     return kind
 
 
-def load(reference: str, base: type[Kind]) -> type[Kind]:
+def load(reference: str, base: type[Kind] | tuple[type[Kind], ...]) -> type[Kind]:
     """Return the class ``module:Class``, of an installed module or of a file in the current folder.
 
     Examples
@@ -80,7 +80,7 @@ def load(reference: str, base: type[Kind]) -> type[Kind]:
     return _load(reference, base, repr(reference), hint)
 
 
-def _load(reference: str, base: type[Kind], what: str, hint: str = "") -> type[Kind]:
+def _load(reference: str, base: type[Kind] | tuple[type[Kind], ...], what: str, hint: str = "") -> type[Kind]:
     """Return the class ``module:Class``. Errors say `what` it is and, if there is no such module, the `hint`."""
     module, _, name = reference.partition(":")
     try:
@@ -94,7 +94,8 @@ def _load(reference: str, base: type[Kind], what: str, hint: str = "") -> type[K
     except Exception as error:
         raise PluginError(f"{what} cannot be imported: {type(error).__name__}: {error}") from error
     if not isinstance(kind, type) or not issubclass(kind, base):
-        raise PluginError(f"{what} must be a class derived from {base.__name__}, got {kind!r}")
+        names = " or ".join(one.__name__ for one in (base if isinstance(base, tuple) else (base,)))
+        raise PluginError(f"{what} must be a class derived from {names}, got {kind!r}")
     if not isinstance(getattr(kind, "name", ""), str):
         raise PluginError(f"{what}: the name of {kind.__name__} must be text")
     return kind

@@ -17,6 +17,7 @@ TESTED_HERE = (
 TESTED_ELSEWHERE = {
     "adding-an-algorithm.md": "tests/documentation/test_own_policy.py",
     "cli.md": "tests/cli/test_commands.py: each option is documented, and each command has tests",
+    "compositions.md": "tests/policies/test_compositions_page.py",
     "gpu-and-clusters.md": "tests/experiments/test_dask_executor.py and tests/simulation: they need GPUs and clusters",
     "integrations.md": "tests/integrations/test_docs.py",
     "javascript.md": "tests/service/test_javascript_client.py",

@@ -221,8 +221,11 @@ def registered_name(text: str) -> str:
 
 
 def use_plugin(text: str) -> None:
-    """Register a policy of another package, given as the name of its entry point or as ``module:Class``."""
-    register(policy_class(registered_name(text)))
+    """Register a policy of another package, given as the name of its entry point or as ``module:Class``.
+
+    A class may also be a memory, a rule or a detector.
+    """
+    register(plugins.load(text, (Policy, Part)) if ":" in text else policy_class(text))
 
 
 def used_plugins() -> list[str]:
