@@ -48,8 +48,14 @@ class Rows(NamedTuple):
 
 @functools.cache
 def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None) -> Rows:
-    """Return the rows of a composed policy: those of the memory, of the rule and of the detector."""
-    slots = [*memory.slots, *(() if rule.stored is Nothing else get_type_hints(rule.stored))]
+    """Return the rows of a composed policy: those of the memory, of the rule and of the detector.
+
+    A memory that keeps the mean of an arm names it last, and a rule that stores the mean names it first: both then have
+    the same row.
+    """
+    slots, stored = list(memory.slots), () if rule.stored is Nothing else tuple(get_type_hints(rule.stored))
+    first = len(slots) - (1 if stored and stored[0] == slots[-1] else 0)
+    slots[first:] = stored
     fading = counted = -1
     if memory.fading is not None and rule.fades:
         fading = len(slots)
@@ -60,7 +66,7 @@ def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
     own = len(slots)
     if detector is not None:
         slots.extend(detector.slots)
-    return Rows(tuple(slots), len(memory.slots), fading, counted, own)
+    return Rows(tuple(slots), first, fading, counted, own)
 
 
 @functools.cache  # so that equal compositions share their compiled code
