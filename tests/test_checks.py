@@ -16,8 +16,8 @@ from dynabandit.core.streams import SCORE, uniform
 from dynabandit.estimators import Belief
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.base import CONSTANT, MONOTONE
-from dynabandit.policies.memories import sample_mean_policy
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.whole import sample_mean_policy
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import RewardDomain
 from tools.interpreted import interpreted
 from tools.laws import INTERPRETED

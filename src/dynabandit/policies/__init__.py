@@ -23,10 +23,8 @@ from dynabandit.policies.presets.aff_ucb1 import AffUCB1
 from dynabandit.policies.presets.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.presets.constant import KLUCB, OTS, TS, UCB, EpsGreedy
 from dynabandit.policies.presets.cusum_ucb import CusumKLUCB, CusumUCB
-from dynabandit.policies.presets.d_kl_ucb import DKLUCB
 from dynabandit.policies.presets.d_lin_ucb import DLinUCB
-from dynabandit.policies.presets.d_ucb import DUCB
-from dynabandit.policies.presets.discounted_thompson import DiscountedOTS, DiscountedTS
+from dynabandit.policies.presets.discounted import DKLUCB, DUCB, DiscountedOTS, DiscountedTS
 from dynabandit.policies.presets.dynamic_thompson import DTS, AffDTS1, AffDTS2, OptimisticDTS
 from dynabandit.policies.presets.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.presets.lin_eps_greedy import LinEpsGreedy
@@ -45,12 +43,9 @@ from dynabandit.policies.presets.oracle_restart import OracleRestart
 from dynabandit.policies.presets.restart_lin_ucb import RestartLinUCB
 from dynabandit.policies.presets.robust_ucb import RobustUCB
 from dynabandit.policies.presets.square_cb import SquareCB
-from dynabandit.policies.presets.sw_kl_ucb import SWKLUCB
 from dynabandit.policies.presets.sw_lin_ucb import SWLinUCB
-from dynabandit.policies.presets.sw_thompson import SWTS
-from dynabandit.policies.presets.sw_ucb import SWUCB
-from dynabandit.policies.presets.sw_ucb_sharp import SWUCBSharp
 from dynabandit.policies.presets.weight_ucb import WeightUCB
+from dynabandit.policies.presets.windowed import SWKLUCB, SWTS, SWUCB, SWUCBSharp
 from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
 from dynabandit.policies.rules import RULES
 from dynabandit.policies.whole.ad_switch import AdSwitch

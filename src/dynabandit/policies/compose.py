@@ -49,8 +49,10 @@ class Rows(NamedTuple):
 @functools.cache
 def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None) -> Rows:
     """Return the rows of a composed policy: those of the memory, of the rule and of the detector."""
-    stored = () if rule.stored is Nothing else get_type_hints(rule.stored)
-    slots = [*memory.slots, *(f"stored_{name}" if name in memory.slots else name for name in stored)]
+    stored = () if rule.stored is Nothing else tuple(get_type_hints(rule.stored))
+    first = len(memory.slots) - int(memory.keeps_mean and stored[:1] == memory.slots[-1:])
+    own = memory.slots[:first]
+    slots = [*own, *(f"stored_{name}" if name in own else name for name in stored)]
     fading = counted = -1
     if memory.fading is not None and rule.fades:
         fading = len(slots)
@@ -58,10 +60,10 @@ def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
     if detector is not None and memory.slots[:3] != SUMS:
         counted = len(slots)
         slots.extend(COUNTED)
-    own = len(slots)
+    of_detector = len(slots)
     if detector is not None:
         slots.extend(detector.slots)
-    return Rows(tuple(slots), len(memory.slots), fading, counted, own)
+    return Rows(tuple(slots), first, fading, counted, of_detector)
 
 
 @functools.cache  # so that equal compositions share their compiled code

@@ -109,19 +109,25 @@ class Preset(Policy):
         return memory.belief(column, shared[0 if detector is None else detector.kernels.shared :], self._setting(1))
 
     def tuned(self, switches: int, horizon: int) -> Self:
-        tuned: Self = super().tuned(switches, horizon)  # type: ignore[assignment]
+        return self._limited(horizon)
+
+    def _limited(self, horizon: int) -> Self:
+        """Return the policy as it is needed for so many steps."""
         limited: dict[str, Any] = {}
         names = field_names(_visible(self.made_of))
-        for given, part in zip(_three(self.made_of), tuned.parts(), strict=True):
+        for given, part in zip(_three(self.made_of), self.parts(), strict=True):
             if isinstance(given, type) and part is not None:
                 limited |= {names[given, name]: value for name, value in part.limited(horizon).parameters.items()}
-        changed = {name: value for name, value in limited.items() if value != getattr(tuned, name)}
-        return replace(tuned, **changed) if changed else tuned
+        changed = {name: value for name, value in limited.items() if value != getattr(self, name)}
+        return replace(self, **changed) if changed else self
 
 
 @dataclass(frozen=True, kw_only=True)
 class HorizonPreset(HorizonTuned, Preset):
     """A preset of which a part follows from a horizon and a number of changes, unless its parameters are given."""
+
+    def tuned(self, switches: int, horizon: int) -> Self:
+        return super().tuned(switches, horizon)._limited(horizon)
 
     def _follows_from_changes(self) -> bool:
         return any(part is not None and part.needs_changes for part in self.parts())

@@ -1,4 +1,4 @@
-"""Policies whose parameters follow from the horizon and the number of changes, and the rules for them."""
+"""Policies whose parameters follow from the horizon and the number of changes."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -6,9 +6,7 @@ from typing import Any, Self
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import Policy
 from dynabandit.policies.horizons.doubling_horizon import DOUBLING, DoublingHorizon, doubling_class
-from dynabandit.policies.horizons.formulas import discount_for, window_for
-from dynabandit.policies.memories import reward_window
-from dynabandit.validation import check_field, integer, number
+from dynabandit.validation import check_field, integer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,45 +69,3 @@ class HorizonTuned(Policy):
         """Return the number of changes and the horizon, 1 for one that is not needed."""
         assert not isinstance(self.horizon, str), "with a doubling horizon, `DoublingHorizon` asks for each of them"
         return self.changes or 1, self.horizon or 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiscountTuned(HorizonTuned):
-    """A policy with a discount, by default from the rule of D-UCB."""
-
-    discount: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_field(self, "discount", number, 0.0, 1.0, open_low=True, optional=True)
-
-    def _follows_from_changes(self) -> bool:
-        return self.discount is None
-
-    def _discount(self) -> float:
-        return discount_for(*self._expected()) if self.discount is None else self.discount
-
-
-@dataclass(frozen=True, kw_only=True)
-class WindowTuned(HorizonTuned):
-    """A policy with a window of rewards in `shared`, its length by default from the rule of SW-UCB."""
-
-    window: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_field(self, "window", integer, 1, LARGEST_STEP, optional=True)
-
-    def _follows_from_changes(self) -> bool:
-        return self.window is None
-
-    def _window(self) -> int:
-        return window_for(*self._expected()) if self.window is None else self.window
-
-    def tuned(self, switches: int, horizon: int) -> Self:
-        if self.window is None:
-            return super().tuned(switches, horizon)
-        return replace(self, window=min(self.window, horizon))  # a longer window would never be full
-
-    def shared_size(self) -> int:
-        return reward_window.size(self._window())

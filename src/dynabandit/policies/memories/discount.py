@@ -20,8 +20,8 @@ from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import NORMAL, check_field, number
 
-SLOTS = ("total", "squares", "count")
-TOTAL, SQUARES, COUNT = range(3)
+SLOTS = ("total", "squares", "count", "mean")
+TOTAL, SQUARES, COUNT, MEAN = range(4)  # the mean stays when the count of an arm that waits for long underflows
 SCALE, SUM = range(2)  # shared: the scale, and the sum of all weights
 SMALLEST_SCALE = 1e-100
 SUCCESSES, FAILURES = range(2)  # the slots of the form that Thompson sampling uses
@@ -33,9 +33,9 @@ class Params(NamedTuple):
 
 @kernel
 def start(state: PolicyState, arm: int, params: Any) -> None:
-    """Start with the scale 1; the sums of an arm are 0."""
-    if state.shared[SCALE] == 0.0:
-        state.shared[SCALE] = 1.0
+    """Start with the scale 1; an arm has no mean."""
+    start_counts(state, arm, params)
+    state.memory[MEAN, arm] = math.inf
 
 
 @kernel
@@ -62,13 +62,14 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
     memory[TOTAL, arm] += value / scale
     memory[SQUARES, arm] += value * value / scale
     memory[COUNT, arm] += 1.0 / scale
+    memory[MEAN, arm] = memory[TOTAL, arm] / memory[COUNT, arm]
     return NOBODY
 
 
 @kernel
 def mean(state: PolicyState, arm: int) -> float:
     """Return the discounted mean."""
-    return state.memory[TOTAL, arm] / state.memory[COUNT, arm]
+    return state.memory[MEAN, arm]
 
 
 @kernel
@@ -93,6 +94,13 @@ def all_weights(state: PolicyState, number: int, params: Params) -> float:
 def scale(state: PolicyState) -> float:
     """Return the scale."""
     return state.shared[SCALE]
+
+
+@kernel
+def start_counts(state: PolicyState, arm: int, params: Any) -> None:
+    """Start with the scale 1; the counts of an arm are 0."""
+    if state.shared[SCALE] == 0.0:
+        state.shared[SCALE] = 1.0
 
 
 @kernel
@@ -137,11 +145,17 @@ def weights_of_counts(state: PolicyState, arm: int) -> Weights:
 
 
 @kernel
+def scale_of_counts(state: PolicyState, number: int, params: Any) -> float:
+    """Return the scale, as the posterior reads it."""
+    return state.shared[SCALE]
+
+
+@kernel
 def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Params) -> tuple[float, float]:
     """Return the Beta posterior of the discounted counts; the prior is not discounted."""
-    successes, failures, scale = state.memory[SUCCESSES, arm], state.memory[FAILURES, arm], state.shared[SCALE]
+    successes, failures = state.memory[SUCCESSES, arm], state.memory[FAILURES, arm]
     zeros = assumed_zeros(state, arm, successes + failures)
-    return prior.a + successes * scale, prior.b + failures * scale + zeros
+    return prior.a + successes * step.common, prior.b + failures * step.common + zeros
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,20 +194,26 @@ class Discount(Memory):
         weights=weights,
         size=size,
         laws=(),
+        keeps_mean=True,
         clock=all_weights,
         unit=scale,
         fade=fade,
         params=Params,
         while_idle=None,
     )
-    kernels_of_counts = kernels._replace(
+    kernels_of_counts = MemoryKernels(
         slots=("successes", "failures"),
+        start=start_counts,
         learn=learn_counts,
         mean=mean_of_counts,
         weights=weights_of_counts,
         size=size_of_counts,
         laws=(("beta", beta),),
+        unit=scale,
         fade=fade_counts,
+        common=scale_of_counts,
+        params=Params,
+        while_idle=None,
     )
 
     discount: float | None = None
@@ -223,9 +243,8 @@ class Discount(Memory):
 
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
         """Return an arm's belief; its effective size is the discounted count, the N of the paper's bonus."""
-        total, squares, count = column[: len(SLOTS)].tolist()
-        if count <= 0.0:
+        _, squares, count, mean = column[: len(SLOTS)].tolist()
+        if math.isinf(mean):
             return Belief(math.nan, 0.0, self._discount(setting), 0.0)
-        mean = total / count
-        variance = max(0.0, squares / count - mean * mean)
+        variance = max(0.0, squares / count - mean * mean) if count > 0.0 else 0.0
         return Belief(mean, variance, self._discount(setting), count * float(shared[SCALE]))

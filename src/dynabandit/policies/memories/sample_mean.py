@@ -26,9 +26,17 @@ def start(state: PolicyState, arm: int, params: Any) -> None:
 
 
 @inlined_kernel
+def observe(state: PolicyState, arm: int, value: float) -> Sums:
+    """Add a reward to the sums of an arm and return them."""
+    sums = sample_mean.observe(sample_mean.load(state.memory, arm), value)
+    sample_mean.store(state.memory, arm, sums)
+    return sums
+
+
+@inlined_kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> int:
     """Add a reward to the sums of an arm."""
-    sample_mean.store(state.memory, arm, sample_mean.observe(sample_mean.load(state.memory, arm), reward.value))
+    observe(state, arm, reward.value)
     return NOBODY
 
 

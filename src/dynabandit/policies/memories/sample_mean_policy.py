@@ -1,40 +1,5 @@
-"""What policies based on the sample mean share: their first slots and their belief."""
+"""Where `whole.sample_mean_policy` was, until the last preset that imports it from here is made of parts."""
 
-from typing import Any
+from dynabandit.policies.whole.sample_mean_policy import SLOTS, SampleMeanPolicy, learn, observe, start
 
-import numpy as np
-
-from dynabandit.core.compilation import inlined_kernel, kernel
-from dynabandit.estimators import sample_mean
-from dynabandit.estimators.base import Belief
-from dynabandit.estimators.sample_mean import Sums
-from dynabandit.policies.base import Policy, PolicyState, Reward
-
-SLOTS = Sums._fields
-
-
-@kernel
-def start(state: PolicyState, arm: int, params: Any) -> None:
-    """Write the state of an arm without rewards."""
-    state.memory[:, arm] = 0.0
-
-
-@inlined_kernel
-def observe(state: PolicyState, arm: int, value: float) -> Sums:
-    """Add a reward to the sums of an arm and return them."""
-    sums = sample_mean.observe(sample_mean.load(state.memory, arm), value)
-    sample_mean.store(state.memory, arm, sums)
-    return sums
-
-
-@kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
-    """Update the sums, for policies that need nothing else."""
-    observe(state, arm, reward.value)
-
-
-class SampleMeanPolicy(Policy):
-    """A policy whose first slots are the sums of the sample mean."""
-
-    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        return sample_mean.belief(Sums(*column[: sample_mean.SIZE].tolist()))
+__all__ = ["SLOTS", "SampleMeanPolicy", "learn", "observe", "start"]

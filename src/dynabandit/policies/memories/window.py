@@ -1,4 +1,8 @@
-"""A sliding window: the latest rewards of all arms have the same weight, older ones have none."""
+"""A sliding window: the latest rewards of all arms have the same weight, older ones have none.
+
+`shared` keeps these rewards: their number since the start, then a ring buffer with room for the longest window. A
+window may become longer from one reward to the next, not shorter.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -14,10 +18,14 @@ from dynabandit.estimators.sample_mean import Sums
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.policies.base import PolicyState, Reward
 from dynabandit.policies.horizons.formulas import window_for
-from dynabandit.policies.memories import reward_window, sample_mean as all_rewards
-from dynabandit.policies.memories.base import Memory
+from dynabandit.policies.memories import sample_mean as all_rewards
+from dynabandit.policies.memories.base import NOBODY, Memory
 from dynabandit.policies.part import Setting
 from dynabandit.validation import NORMAL, check_field, integer, number
+
+COUNT = 0  # how many rewards so far
+RING = 1  # from here on: pairs of arm and reward
+GONE = -1.0  # in place of the arm of a reward that has left the window
 
 
 class Params(NamedTuple):
@@ -30,6 +38,39 @@ class GrowingParams(NamedTuple):
     capacity: float
 
 
+def ring_size(window: int) -> int:
+    """Return the length of `shared`."""
+    return RING + 2 * window
+
+
+@kernel
+def place_of(shared: np.ndarray, number: int) -> int:
+    """Return where a reward is, given how many rewards came before it."""
+    return RING + 2 * (number % ((shared.size - RING) // 2))
+
+
+@kernel
+def take_oldest(shared: np.ndarray, window: int) -> tuple[int, float]:
+    """Remove the reward that leaves the window with the next push; return its arm, -1 if none leaves, and its value."""
+    leaving = int(shared[COUNT]) - window
+    if leaving < 0:
+        return NOBODY, 0.0
+    place = place_of(shared, leaving)
+    arm = int(shared[place])
+    shared[place] = GONE
+    return arm, shared[place + 1]
+
+
+@kernel
+def push(shared: np.ndarray, arm: int, value: float) -> None:
+    """Add a reward."""
+    count = int(shared[COUNT])
+    place = place_of(shared, count)
+    shared[place] = arm
+    shared[place + 1] = value
+    shared[COUNT] = count + 1.0
+
+
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
     """Add a reward to the window."""
@@ -38,32 +79,32 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
 
 @kernel
 def observe(state: PolicyState, arm: int, value: float, window: int) -> int:
-    """Add a reward and return the arm whose oldest reward leaves the window, -1 if none does."""
+    """Add a reward and return the arm whose oldest reward leaves the window, or NOBODY."""
     memory = state.memory
-    leaving, earlier = reward_window.take_oldest(state.shared, window)
-    if leaving >= 0:
+    leaving, earlier = take_oldest(state.shared, window)
+    if leaving != NOBODY:
         sample_mean.store(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
-    sample_mean.store(memory, arm, sample_mean.observe(sample_mean.load(memory, arm), value))
-    reward_window.push(state.shared, arm, value)
+    all_rewards.observe(state, arm, value)
+    push(state.shared, arm, value)
     return leaving
 
 
 @kernel
 def rewards_in_window(state: PolicyState, number: int, params: Params) -> float:
     """Return min(t, W), at least 1."""
-    return max(min(state.shared[reward_window.COUNT], float(params.window)), 1.0)
+    return max(min(state.shared[COUNT], float(params.window)), 1.0)
 
 
 @kernel
 def all_rewards_so_far(state: PolicyState, number: int, params: Any) -> float:
     """Return the number of rewards of all arms, at least 1."""
-    return max(state.shared[reward_window.COUNT], 1.0)
+    return max(state.shared[COUNT], 1.0)
 
 
 @kernel
 def growing_learn(state: PolicyState, arm: int, reward: Reward, params: GrowingParams) -> int:
     """Add a reward to a window whose length depends on the number of rewards; it grows by at most one per reward."""
-    rewards = state.shared[reward_window.COUNT] + 1.0
+    rewards = state.shared[COUNT] + 1.0
     window = math.ceil(min(params.scale * rewards**params.alpha, rewards, params.capacity))
     return observe(state, arm, reward.value, window)
 
@@ -124,7 +165,7 @@ class Window(_Window):
         return self if self.window is None else replace(self, window=min(self.window, horizon))  # never full
 
     def shared_size(self, setting: Setting, family: str | None) -> int:
-        return reward_window.size(self._window(setting))
+        return ring_size(self._window(setting))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,4 +215,4 @@ class GrowingWindow(_Window):
         return replace(self, capacity=min(self.capacity, horizon))  # a longer window would never be full
 
     def shared_size(self, setting: Setting, family: str | None) -> int:
-        return reward_window.size(self.capacity)
+        return ring_size(self.capacity)

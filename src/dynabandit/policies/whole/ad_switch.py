@@ -10,9 +10,8 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
-from dynabandit.policies.memories import sample_mean_policy
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
-from dynabandit.policies.whole import learned_draws
+from dynabandit.policies.whole import learned_draws, sample_mean_policy
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import check_field, integer, number, set_fields
 
 SLOTS = (*sample_mean_policy.SLOTS, "bad", "mean", "gap", "due", "lower", "upper")

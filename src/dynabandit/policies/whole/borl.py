@@ -2,18 +2,20 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
+from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward
+from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.compose import compose, rows_of
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
-from dynabandit.policies.memories import reward_window
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
-from dynabandit.policies.presets import sw_ucb, ucb
+from dynabandit.policies.memories import window
+from dynabandit.policies.rules import ucb
 from dynabandit.policies.whole import learned_draws
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import check_field, integer, number
 
 MOST_WINDOWS = 32
@@ -21,7 +23,13 @@ MOST_WINDOWS = 32
 # was drawn, the number of rewards so far and their sum; and a hash of all rewards
 LENGTH, WINDOW, CHOSEN, CHANCE, SEEN, TOTAL, HASH = range(7)
 LOG_WEIGHTS = 7  # from here on: of each window length
-LATEST = LOG_WEIGHTS + MOST_WINDOWS  # from here on: the latest rewards, see `reward_window`
+LATEST = LOG_WEIGHTS + MOST_WINDOWS  # from here on: the latest rewards, see `memories.window`
+# SW-UCB, which decides inside a block
+PARTS = window.Window.kernels, ucb.UCB.kernels, None
+SW_UCB = compose(*PARTS)
+start_arm, learn_in_window, bound, level = SW_UCB.start, SW_UCB.learn, SW_UCB.score, SW_UCB.common
+ParamsInBlock = SW_UCB.params
+XI = 0.6
 
 
 class Params(NamedTuple):
@@ -37,12 +45,18 @@ def in_block(state: PolicyState) -> PolicyState:
     return PolicyState(state.memory, state.shared[LATEST:], state.last_played, state.pending, state.models)
 
 
+@inlined_kernel
+def params_in_block(state: PolicyState) -> Any:
+    """Return the parameters of SW-UCB."""
+    return ParamsInBlock(window.Params(int(state.shared[WINDOW])), ucb.Params(XI, 1.0), NoParams(0.0))
+
+
 @kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
-    ucb.start(state, arm, params)
     shared = state.shared
     if shared[LENGTH] == 0.0:
         begin_block(shared, params.choices - 1, 1.0, params)
+    start_arm(in_block(state), arm, params_in_block(state))
 
 
 @kernel
@@ -54,26 +68,31 @@ def begin_block(shared: np.ndarray, chosen: int, chance: float, params: Params) 
     shared[CHANCE] = chance
     shared[SEEN] = 0.0
     shared[TOTAL] = 0.0
-    shared[LATEST + reward_window.COUNT] = 0.0
+    shared[LATEST + window.COUNT] = 0.0
 
 
 @kernel
 def common(state: PolicyState, number: int, params: Params) -> float:
-    return sw_ucb.common(in_block(state), number, sw_ucb.Params(int(state.shared[WINDOW])))
+    return level(in_block(state), number, params_in_block(state))
+
+
+@kernel
+def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+    return bound(in_block(state), arm, step, params_in_block(state))
 
 
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     shared = state.shared
     learned_draws.update_hash(shared, HASH, arm, reward.value)
-    sw_ucb.observe(in_block(state), arm, reward.value, int(shared[WINDOW]))
+    learn_in_window(in_block(state), arm, reward, params_in_block(state))
     shared[SEEN] += 1.0
     shared[TOTAL] += reward.value
     if shared[SEEN] >= shared[LENGTH]:
         mean = shared[TOTAL] / shared[LENGTH]
         shared[LOG_WEIGHTS + int(shared[CHOSEN])] += params.exploration / params.choices * mean / shared[CHANCE]
         for other in range(state.memory.shape[1]):
-            ucb.start(state, other, params)
+            start_arm(in_block(state), other, params_in_block(state))
         draw_window(shared, params)
 
 
@@ -156,8 +175,8 @@ class Borl(HorizonTuned, SampleMeanPolicy):
     """
 
     name = "borl"
-    slots = ucb.SLOTS
-    functions = PolicyFunctions(start=start, score=ucb.score, learn=learn, common=common, params=Params)
+    slots = rows_of(*PARTS).slots
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
     block: int | None = None
@@ -189,7 +208,7 @@ class Borl(HorizonTuned, SampleMeanPolicy):
         return Params(float(block), exploration, count, np.pad(np.array(windows, float), (0, MOST_WINDOWS - count)))
 
     def shared_size(self) -> int:
-        return LATEST + reward_window.size(self.capacity if self.block is None else self.block)
+        return LATEST + window.ring_size(self.capacity if self.block is None else self.block)
 
     def tuned(self, switches: int, horizon: int) -> Self:
         tuned = super().tuned(switches, horizon)

@@ -11,7 +11,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.sample_mean import Sums
 from dynabandit.policies.base import PolicyState
-from dynabandit.policies.memories import sample_mean_policy
+from dynabandit.policies.whole import sample_mean_policy
 
 SLOTS = sample_mean_policy.SLOTS
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
-from dynabandit.policies.memories import sample_mean_policy
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.rules.score_laws import weighted_scores
+from dynabandit.policies.whole import sample_mean_policy
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import check_field, number
 
 # Weights are stored as shares of their sum: the rule is the same for all multiples of the weights, and each share stays

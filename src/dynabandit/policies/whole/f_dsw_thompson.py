@@ -11,11 +11,11 @@ from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
+from dynabandit.policies.memories import discount as historic
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.policies.presets import discounted_thompson as historic
 from dynabandit.validation import check_field, integer, number, set_fields
 
-SLOTS = ("successes", "failures", "plays", "hot_successes", "hot_failures")  # the first two are those of D-TS
+SLOTS = ("successes", "failures", "plays", "hot_successes", "hot_failures")  # the first two are the discounted counts
 PLAYS, HOT_SUCCESSES, HOT_FAILURES = (SLOTS.index(name) for name in ("plays", "hot_successes", "hot_failures"))
 RING = len(SLOTS)  # from this row on: the latest rewards of the arm, in a ring buffer
 CHOICES = ("min", "max", "mean")
@@ -30,8 +30,15 @@ class Params(NamedTuple):
 
 
 @kernel
+def start(state: PolicyState, arm: int, params: Params) -> None:
+    state.memory[:, arm] = 0.0
+    historic.start_counts(state, arm, params)
+
+
+@kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    a, b = not_empty(historic.posterior(state, arm, step, params))
+    of_memory = historic.Params(params.discount)
+    a, b = not_empty(historic.beta(state, arm, step, 1.0, params.prior, of_memory))
     discounted = beta_odds(a, b, step.random, SCORE, step.number, arm)
     a = params.prior.a + state.memory[HOT_SUCCESSES, arm]
     b = params.prior.b + state.memory[HOT_FAILURES, arm] + assumed_zeros(state, arm, state.memory[PLAYS, arm])
@@ -45,7 +52,9 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
-    historic.learn(state, arm, reward, params)
+    of_memory = historic.Params(params.discount)
+    historic.fade_counts(state, of_memory)
+    historic.learn_counts(state, arm, reward, of_memory)
     memory, value = state.memory, reward.value
     plays = int(memory[PLAYS, arm])
     place = RING + plays % params.window
@@ -108,7 +117,7 @@ class FDSWTS(Policy):
 
     name = "f-dsw-ts"
     slots = SLOTS
-    functions = PolicyFunctions(start=historic.start, score=score, learn=learn, common=historic.common, params=Params)
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=historic.scale_of_counts, params=Params)
     needs_double = True
 
     burn_in: int = 0

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.memories import sample_mean_policy
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.rules import forced_exploration
+from dynabandit.policies.whole import sample_mean_policy
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import LARGEST_FACTOR, check_field, number
 
 TOTAL, PLAYS = (sample_mean_policy.SLOTS.index(name) for name in ("total", "plays"))

@@ -9,10 +9,9 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
-from dynabandit.policies.memories import sample_mean_policy
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
-from dynabandit.policies.whole import learned_draws
+from dynabandit.policies.whole import learned_draws, sample_mean_policy
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import check_field, number
 
 SLOTS = sample_mean_policy.SLOTS  # of the rewards of the current block

@@ -5,8 +5,8 @@ from typing import Any
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Step
-from dynabandit.policies.memories import sample_mean_policy
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.whole import sample_mean_policy
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import BOUNDED, NORMAL
 
 SLOTS = (*sample_mean_policy.SLOTS, "truth")

@@ -10,10 +10,10 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.presets import glr_kl_ucb
 from dynabandit.policies.presets.glr_kl_ucb import LATEST, RESTART, RESTARTS, SEEN
 from dynabandit.policies.rules import forced_exploration, kl_index
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import check_field, integer, number, set_fields, unknown
 
 SLOTS = (*kl_index.SLOTS, "started", "forecasters")

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.whole import dyadic_windows
 from dynabandit.policies.whole.dyadic_windows import PLAYS, WINDOWS, window_mean
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import check_field, number
 
 

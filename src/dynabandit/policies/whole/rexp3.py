@@ -8,10 +8,10 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_LIVE_STEP
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
-from dynabandit.policies.memories import sample_mean_policy
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.rules.score_laws import weighted_scores
+from dynabandit.policies.whole import sample_mean_policy
 from dynabandit.policies.whole.exp3_s import probability
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import LARGEST_FACTOR, check_field, integer, number
 
 SLOTS = (*sample_mean_policy.SLOTS, "log_weight")

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from dynabandit.policies.base import PolicyFunctions
-from dynabandit.policies.memories import sample_mean_policy
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
+from dynabandit.policies.whole import sample_mean_policy
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import BOUNDED, NORMAL
 
 

@@ -9,9 +9,9 @@ from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.sliding_window import retract
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.memories import sample_mean_policy
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
+from dynabandit.policies.whole import sample_mean_policy
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import LARGEST_FACTOR, check_field, integer, number
 
 SLOTS = (*sample_mean_policy.SLOTS, "rewards")
