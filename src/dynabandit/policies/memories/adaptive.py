@@ -72,6 +72,7 @@ class Adaptive(Memory):
     """
 
     name = "adaptive"
+    first_plays = 1
     kernels: ClassVar[MemoryKernels] = per_arm(
         adaptive_forgetting.START,
         adaptive_forgetting.observe,

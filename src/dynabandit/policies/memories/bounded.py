@@ -232,6 +232,7 @@ class BoundedByVariance(Adaptive):
     """
 
     name = "bounded-by-variance"
+    first_plays = 10  # so that a variance can be estimated
     kernels: ClassVar[MemoryKernels] = _adaptive_kernels(capacity_from_variance)
 
     memory: float = 10.0
@@ -275,4 +276,5 @@ class BoundedByWeight(BoundedByVariance):
     """
 
     name = "bounded-by-weight"
+    first_plays = 1
     kernels = _adaptive_kernels(capacity_from_weight)
