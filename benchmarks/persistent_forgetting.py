@@ -18,25 +18,26 @@ import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.beta_posterior import Prior
-from dynabandit.policies.memories import aff_shared
-from dynabandit.policies.presets import aff_thompson
+from dynabandit.policies.memories.base import exponential
+from dynabandit.policies.presets.adaptive import AffTS
+from dynabandit.policies.rules import thompson
 
-SLOTS = (*aff_thompson.SLOTS, "last_reward")  # the number of rewards of all arms at the arm's last reward
+SLOTS = (*AffTS.slots, "last_reward")  # the number of rewards of all arms at the arm's last reward
 FORGETTING, M, W, K, M_DOT, W_DOT = (SLOTS.index(name) for name in ("forgetting", "m", "w", "k", "m_dot", "w_dot"))
 LOG_FORGETTING, LAST_REWARD = SLOTS.index("log_forgetting"), SLOTS.index("last_reward")
 REWARDS = 0  # in `shared`: the number of rewards of all arms
+start_arm, learn_reward = AffTS.functions.start, AffTS.functions.learn
 
 
 class Params(NamedTuple):
-    estimator: AdaptiveParams
-    prior: Prior
+    memory: AdaptiveParams
+    rule: thompson.Params
     arms: float
 
 
 @kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
-    aff_shared.start(state, arm, params)
+    start_arm(state, arm, params)
     state.memory[LAST_REWARD, arm] = state.shared[REWARDS]
 
 
@@ -49,9 +50,9 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
     memory = state.memory
     idle = step.common - memory[LAST_REWARD, arm]
-    factor = aff_shared.discount(memory[LOG_FORGETTING, arm], idle, step.arms)
+    factor = exponential(memory[LOG_FORGETTING, arm], idle, step.arms)
     m = memory[M, arm]
-    return params.prior.a + factor * m, params.prior.b + factor * (memory[W, arm] - m)
+    return params.rule.prior.a + factor * m, params.rule.prior.b + factor * (memory[W, arm] - m)
 
 
 @kernel
@@ -59,7 +60,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     discount_data(state, arm, (state.shared[REWARDS] - state.memory[LAST_REWARD, arm]) / params.arms)
     state.shared[REWARDS] += 1.0
     state.memory[LAST_REWARD, arm] = state.shared[REWARDS]
-    aff_thompson.learn(state, arm, reward, params)
+    learn_reward(state, arm, reward, params)
 
 
 @kernel
@@ -82,7 +83,7 @@ def discount_data(state: PolicyState, arm: int, exponent: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffOTSPersistent(aff_thompson.AffTS):
+class AffOTSPersistent(AffTS):
     """AFF-OTS in which the data of an idle arm are discounted permanently.
 
     Parameters
@@ -111,7 +112,8 @@ class AffOTSPersistent(aff_thompson.AffTS):
     )
 
     def params(self, arms: int) -> Params:  # type: ignore[override]
-        return Params(self._estimator(), Prior(*self.prior), float(arms))
+        memory, rule, _ = super().params(arms)
+        return Params(memory, rule, float(arms))
 
 
 ENVIRONMENTS = ("case-1", "case-2", "case-3", "case-4", "burst", "seasonal", "rotting")

@@ -12,7 +12,7 @@ from dynabandit.core.philox import MASK, word
 from dynabandit.core.precision import single
 from dynabandit.core.special_functions import exp_negative, exp_positive
 from dynabandit.core.streams import TIE, pick, stream, unit
-from dynabandit.policies.memories.aff_shared import discount
+from dynabandit.policies.memories.base import exponential
 
 NUMBER, PAIR = 0.1, (0.1, 2, (0.3,))
 MODULE = ModuleType("numbers_of_test")
@@ -100,7 +100,7 @@ def test_exponentials_in_single_precision_are_off_by_few_roundings() -> None:
 
 
 def test_the_fading_of_an_arm_that_was_idle_for_a_step_is_right_in_single_precision() -> None:
-    found = single(discount)(np.float32(math.log(0.99)), 1, 100)
+    found = single(exponential)(np.float32(math.log(0.99)), 1, 100)
     assert 1.0 - float(found) == pytest.approx(1.0 - 0.99**0.01, rel=1e-3)
 
 

@@ -7,7 +7,9 @@ from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
-from dynabandit.policies.memories import aff_shared
+from dynabandit.policies.rules.hoeffding import CONFIDENCE, bonus, level_for
+
+LEVEL = level_for(CONFIDENCE)
 
 
 @kernel
@@ -18,7 +20,7 @@ def exceedances(mean: float, streams: int, observations: int, params: AdaptivePa
         for step in range(1, observations + 1):
             reward = 1.0 if uniform(random, REWARD, step, number) < mean else 0.0
             state = adaptive_forgetting.observe(state, reward, params)
-        if mean - state.mean >= aff_shared.hoeffding(state):
+        if mean - state.mean >= bonus(state.w, state.k, LEVEL):
             count += 1
     return count
 

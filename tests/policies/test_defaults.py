@@ -7,7 +7,7 @@ import pytest
 
 import dynabandit as db
 from dynabandit.core.context import Context
-from dynabandit.core.records import to_row
+from dynabandit.core.records import NoParams, to_row
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
 from tools.limits import LAST_STEP, NOT_NEGATIVE, POSITIVE, POSITIVE_UNIT, UNIT, Values, numbers, wholes
 
@@ -233,6 +233,7 @@ def test_a_state_has_the_size_that_saved_ones_have(name: str) -> None:
 # --- Numbers ------------------------------------------------------------------------------------------------
 
 ESTIMATOR = [0.001, 0.0, 0.0, 0.0]  # step size, whether it is scaled, floor, whether the loss is a likelihood
+HOEFFDING = [math.log(20) / 2, math.sqrt(math.log(20) / 2)]  # of a confidence of 0.05: level and largest bonus
 LOG_T = math.log(1000)
 M_THRESHOLD = math.sqrt(100 / 2 * math.log(2 * 3 * 1000**2))
 NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
@@ -240,14 +241,15 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("ts", {"prior": (1, 3)}, 3, [1, 3]),
     ("d-ucb", {"discount": 0.9}, 3, [0.9]),
     ("sw-ucb", {"window": 7}, 3, [7]),
-    ("dts", {"prior": (1, 3)}, 3, [1, 3, 10]),
+    ("dts", {"prior": (1, 3)}, 3, [1, 3, 10, 1, 3]),
     ("aff-d-greedy", {}, 3, [*ESTIMATOR, -1]),
     ("aff-d-greedy", {"threshold": 0.0}, 3, [*ESTIMATOR, 0]),
-    ("aff-ucb1", {"variance_floor": 0.25}, 3, [*ESTIMATOR, 0.25]),
-    ("aff-ucb2", {}, 3, ESTIMATOR),
+    ("aff-ucb1", {"variance_floor": 0.25}, 3, [*ESTIMATOR, *HOEFFDING, 0.25]),
+    ("aff-ucb2", {}, 3, [*ESTIMATOR, *HOEFFDING]),
+    ("aff-ucb2-growing", {}, 3, [*ESTIMATOR, *HOEFFDING]),
     ("aff-ts", {"prior": (1, 3)}, 3, [*ESTIMATOR, 1, 3]),
-    ("aff-dts1", {"prior": (1, 3), "memory": 7}, 3, [*ESTIMATOR, 1, 3, 7, 10]),
-    ("aff-dts2", {"prior": (1, 3)}, 3, [*ESTIMATOR, 1, 3, 10, 1]),
+    ("aff-dts1", {"prior": (1, 3), "memory": 7}, 3, [*ESTIMATOR, 1, 3, 7, 10, 1, 3]),
+    ("aff-dts2", {"prior": (1, 3)}, 3, [*ESTIMATOR, 1, 3, 10, 1, 1, 3]),
     ("aff-kl-ucb", {}, 3, [*ESTIMATOR, math.log(20)]),
     ("raw-ucb", {"alpha": 2, "sigma": 1}, 3, [2, 1]),
     ("fewa", {}, 3, [0.06, 0.5]),
@@ -351,12 +353,20 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
 ]
 
 
+def given_numbers(params: Any) -> list[float]:
+    """Return the numbers of the parameters, without those of parts that have none."""
+    if any(isinstance(part, NoParams) for part in params):
+        return [number for part in params if not isinstance(part, NoParams) for number in to_row(part).tolist()]
+    found: list[float] = to_row(params).tolist()
+    return found
+
+
 @pytest.mark.parametrize(("name", "parameters", "arms", "numbers"), NUMBERS)
 def test_the_kernels_read_the_numbers_that_the_papers_give(
     name: str, parameters: dict[str, Any], arms: int, numbers: list[float]
 ) -> None:
-    found = to_row(db.policy(name, **parameters).params(arms))
-    assert found.tolist() == pytest.approx(numbers, rel=1e-12, abs=0.0)
+    found = given_numbers(db.policy(name, **parameters).params(arms))
+    assert found == pytest.approx(numbers, rel=1e-12, abs=0.0)
 
 
 # --- Sizes --------------------------------------------------------------------------------------------------

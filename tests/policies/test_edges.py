@@ -9,7 +9,7 @@ import pytest
 import dynabandit as db
 from dynabandit.core.streams import EXPLORE, stream, uniform
 from dynabandit.policies import POLICIES, PolicyState
-from dynabandit.policies.presets import aff_ucb1, glr_kl_ucb
+from dynabandit.policies.presets import adaptive, glr_kl_ucb
 from dynabandit.policies.whole import changepoint_thompson
 from dynabandit.simulation.compiled import compiled_learn_many
 from tools.driver import Driver
@@ -306,8 +306,8 @@ def test_a_limit_that_is_the_step_size_is_there_before_the_first_reward() -> Non
 
 
 def test_the_table_of_powers_is_short_and_what_lies_beyond_is_computed() -> None:
-    assert aff_ucb1.table(3, 70_000).size == 65_536
-    assert aff_ucb1.table(3, 20).size == 20
+    assert adaptive.table(3, 70_000).size == 65_536
+    assert adaptive.table(3, 20).size == 20
     driver = ready("aff-ucb1", variance_floor=0.25).feed(0, 1.0, 0.0, 1.0)
     spread = driver.slot("spread")[0]
     for idle in (1, 2, 19, 20, 21, 64):

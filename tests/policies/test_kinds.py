@@ -11,7 +11,7 @@ import dynabandit as db
 from dynabandit.core.precision import single
 from dynabandit.policies import POLICIES, PolicyState, is_contextual, used_plugins
 from dynabandit.policies.horizons.practical_forms import practical_form, practical_forms, practical_names
-from dynabandit.policies.presets import dynamic_thompson
+from dynabandit.policies.memories import bounded as bounded_memory
 from dynabandit.policies.whole import rexp3
 from dynabandit.validation import BOUNDED, COUNTS, NORMAL, REVENUE
 from tools.driver import Driver
@@ -118,7 +118,7 @@ def test_the_steps_of_a_long_batch_are_lost_to_single_precision() -> None:
 @pytest.mark.parametrize("memory", [3.0, 5.0, 25.0, 200.0])
 def test_a_posterior_in_single_precision_forgets_as_in_double(memory: float) -> None:
     rewards = np.random.default_rng(9).integers(0, 2, 1500).tolist()
-    bounded, narrow = dynamic_thompson.bounded, single(dynamic_thompson.bounded)
+    bounded, narrow = bounded_memory.bounded, single(bounded_memory.bounded)
     exact, near = (2.0, 2.0), (np.float32(2.0), np.float32(2.0))
     for reward in rewards:
         exact = bounded(*exact, float(reward), memory)
@@ -127,7 +127,7 @@ def test_a_posterior_in_single_precision_forgets_as_in_double(memory: float) -> 
 
 
 @pytest.mark.parametrize(
-    ("full", "tolerance"), [(dynamic_thompson.is_full, 1e-9), (dynamic_thompson.is_full_in_single, 4e-7 * (25.0 + 1.0))]
+    ("full", "tolerance"), [(bounded_memory.is_full, 1e-9), (bounded_memory.is_full_in_single, 4e-7 * (25.0 + 1.0))]
 )
 def test_a_posterior_is_full_from_the_tolerance_below_its_memory_on(
     full: Callable[[float, float], bool], tolerance: float
@@ -140,8 +140,8 @@ def test_a_posterior_is_full_from_the_tolerance_below_its_memory_on(
 
 @pytest.mark.parametrize("total", [0.0, 1e30])
 def test_a_memory_without_bounds_is_never_full(total: float) -> None:
-    assert not dynamic_thompson.is_full(total, math.inf)
-    assert not single(dynamic_thompson.is_full)(np.float32(total), np.float32(math.inf))
+    assert not bounded_memory.is_full(total, math.inf)
+    assert not single(bounded_memory.is_full)(np.float32(total), np.float32(math.inf))
 
 
 # --- Burn-in ------------------------------------------------------------------------------------------------

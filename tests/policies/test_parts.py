@@ -13,9 +13,9 @@ from dynabandit.core.streams import stream
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.horizons.formulas import discount_for, window_for
-from dynabandit.policies.memories import aff_shared, reward_window
-from dynabandit.policies.presets import aff_kl_ucb
-from dynabandit.policies.rules import kl_index
+from dynabandit.policies.memories import window as reward_window
+from dynabandit.policies.memories.adaptive import Adaptive
+from dynabandit.policies.rules import hoeffding, kl_index
 from dynabandit.policies.rules.forced_exploration import NOT_FORCED, make_score, scheduled
 from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 
@@ -80,30 +80,31 @@ def test_forced_exploration_names_the_arm_of_a_step_or_none() -> None:
 def test_the_bonus_of_the_appendix_is_hoeffdings() -> None:
     estimate = adaptive_forgetting.START._replace(w=3.0, k=2.0)
     expected = math.sqrt(-math.log(0.05) / (2.0 * 3.0**2 / 2.0))
-    assert aff_shared.hoeffding(estimate) == pytest.approx(expected, rel=1e-14)
+    assert hoeffding.bonus(estimate.w, estimate.k, hoeffding.level_for(0.05)) == pytest.approx(expected, rel=1e-14)
 
 
 def test_an_arm_without_rewards_has_the_estimator_s_first_state() -> None:
-    fresh = state(len(aff_shared.SLOTS) + 1)
-    aff_shared.start(fresh, 1, NoParams())
+    fresh = state(len(Adaptive.kernels.slots) + 1)
+    Adaptive.kernels.start(fresh, 1, NoParams())
     assert adaptive_forgetting.load(fresh.memory, 1) == adaptive_forgetting.START
     assert (fresh.memory[:, 0] == 1.0).all()
 
 
 def test_the_index_of_an_idle_arm_counts_at_least_one_observation() -> None:
-    played, policy = state(len(aff_kl_ucb.SLOTS)), db.policy("aff-kl-ucb")
+    policy = db.policy("aff-kl-ucb")
+    played = state(len(policy.slots))
     params = policy.params(2)
     policy.functions.start(played, 1, params)
     for reward in (1.0, 0.0, 1.0):
         policy.functions.learn(played, 1, Reward(reward, 1, 1), params)
-    played.memory[aff_kl_ucb.LOG_FORGETTING, 1] = math.log(0.5)
+    played.memory[policy.slots.index("log_forgetting"), 1] = math.log(0.5)
     step = Step(10_000, 2, 0.0, NOTHING, NOTHING, stream(1))
-    assert policy.functions.score(played, 1, step, params) == upper_bound(2 / 3, negentropy(2 / 3), params.level)
+    assert policy.functions.score(played, 1, step, params) == upper_bound(2 / 3, negentropy(2 / 3), params.rule.level)
 
 
 def test_a_reward_window_gives_back_what_is_as_old_as_its_window() -> None:
-    assert [reward_window.size(window) for window in (1, 3, 10)] == [3, 7, 21]
-    shared = np.zeros(reward_window.size(3))
+    assert [reward_window.ring_size(window) for window in (1, 3, 10)] == [3, 7, 21]
+    shared = np.zeros(reward_window.ring_size(3))
     pushed = [(2, 0.5), (0, 1.0), (1, 0.25), (2, 0.75), (1, 0.125)]
     for seen, (arm, reward) in enumerate(pushed):
         assert reward_window.take_oldest(shared, 3) == (pushed[seen - 3] if seen >= 3 else (-1, 0.0))
@@ -111,7 +112,7 @@ def test_a_reward_window_gives_back_what_is_as_old_as_its_window() -> None:
 
 
 def test_a_reward_window_that_becomes_longer_gives_back_each_reward_once() -> None:
-    shared = np.zeros(reward_window.size(5))
+    shared = np.zeros(reward_window.ring_size(5))
     left = []
     for number, window in enumerate([2] * 6 + [5] * 9):
         left.append(int(reward_window.take_oldest(shared, window)[0]))

@@ -12,7 +12,6 @@ from dynabandit import Bandit
 from dynabandit.bandit.serialization import checksum
 from dynabandit.policies import POLICIES
 from dynabandit.policies.base import PolicyState
-from dynabandit.policies.memories.aff_shared import pending_hoeffding, pending_mean
 from dynabandit.policies.pending_plays import (
     UNKNOWN_STEP,
     UNSEEN,
@@ -263,9 +262,10 @@ def test_an_arm_without_rewards_is_expected_to_have_one_success_among_its_pendin
 def test_pending_plays_of_an_adaptive_policy_add_to_its_effective_size(
     rewards: tuple[float, ...], mean: float, size: float
 ) -> None:
-    state = Driver(db.policy("aff-ucb2"), arms=2).feed(0, *rewards).state
-    assert pending_mean(state, 0, 3) == mean
-    assert pending_hoeffding(state, 0, 0.5, 3) == pytest.approx(math.sqrt(math.log(20) / 2 / size), rel=1e-12)
+    driver = Driver(db.policy("aff-ucb2-growing"), arms=2).feed(0, *rewards)
+    driver.state.pending[0] = 3
+    driver.slot("log_forgetting")[0], driver.last_played[0] = math.log(0.5), NUMBER - 1 - 2  # one idle step per arm
+    assert score(driver) == pytest.approx(mean + math.sqrt(math.log(20) / 2 / size), rel=1e-12)
 
 
 def test_pending_plays_add_to_the_weight_of_an_idle_arm_of_aff_ucb1() -> None:

@@ -13,7 +13,7 @@ import dynabandit as db
 from dynabandit.core.draws import beta, gamma
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, words
 from dynabandit.policies.base import Policy
-from dynabandit.policies.memories.aff_shared import LOG_ZERO
+from dynabandit.policies.memories.adaptive import LOG_ZERO
 from dynabandit.policies.presets import mix_poisson_ts
 from oracles import aff_normal, aff_poisson_ts, aff_revenue_ts, mix_ts, normal_ts, robust_ucb
 from tools.driver import Driver

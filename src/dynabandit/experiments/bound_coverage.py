@@ -6,7 +6,9 @@ from dynabandit.core.compilation import compiled_once, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
 from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, make_params, observe
 from dynabandit.experiments.spec import CoverageSpec
-from dynabandit.policies.memories.aff_shared import hoeffding
+from dynabandit.policies.rules.hoeffding import CONFIDENCE, bonus, level_for
+
+LEVEL = level_for(CONFIDENCE)
 
 
 @kernel
@@ -31,7 +33,7 @@ def add_exceeded(
             reward = 1.0 if uniform(own, REWARD, step, number) < mean else 0.0
             state = observe(state, reward, params)
             if step == observations[mark]:
-                exceeded[mark] += mean - state.mean >= hoeffding(state)
+                exceeded[mark] += mean - state.mean >= bonus(state.w, state.k, LEVEL)
                 mark += 1
 
 

@@ -11,21 +11,28 @@ from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Rewar
 from dynabandit.policies.detectors import DETECTORS
 from dynabandit.policies.memories import MEMORIES
 from dynabandit.policies.part import Part
-from dynabandit.policies.presets.aff_d_greedy import AffDGreedy
-from dynabandit.policies.presets.aff_kl_ucb import AffKLUCB
+from dynabandit.policies.presets.adaptive import (
+    DTS,
+    AffDGreedy,
+    AffDTS1,
+    AffDTS2,
+    AffKLUCB,
+    AffOTS,
+    AffTS,
+    AffUCB1,
+    AffUCB2,
+    AffUCB2Growing,
+    OptimisticDTS,
+)
 from dynabandit.policies.presets.aff_linear import AffLinTS, AffLinUCB
 from dynabandit.policies.presets.aff_normal_ts import AffNormalTS
 from dynabandit.policies.presets.aff_normal_ucb import AffNormalUCB
 from dynabandit.policies.presets.aff_poisson_ts import AffPoissonTS
 from dynabandit.policies.presets.aff_revenue_ts import AffRevenueTS
-from dynabandit.policies.presets.aff_thompson import AffOTS, AffTS
-from dynabandit.policies.presets.aff_ucb1 import AffUCB1
-from dynabandit.policies.presets.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.presets.constant import KLUCB, OTS, TS, UCB, EpsGreedy
 from dynabandit.policies.presets.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.presets.d_lin_ucb import DLinUCB
 from dynabandit.policies.presets.discounted import DKLUCB, DUCB, DiscountedOTS, DiscountedTS
-from dynabandit.policies.presets.dynamic_thompson import DTS, AffDTS1, AffDTS2, OptimisticDTS
 from dynabandit.policies.presets.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.presets.lin_eps_greedy import LinEpsGreedy
 from dynabandit.policies.presets.lin_ts import LinTS

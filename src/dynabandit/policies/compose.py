@@ -276,7 +276,7 @@ def _bound(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[...
             if uses_stored:
                 return from_stored(read(state.memory, arm), level, params.rule)  # type: ignore[misc]
             if uses_faded:
-                if size_of(state, arm) == 0.0:
+                if weights_of(state, arm).w == 0.0:  # a size may take a division
                     return math.inf
                 fading, idle = state.memory[fading_row, arm], idle_steps(state, arm, step)
                 stored, mean = read(state.memory, arm), mean_of(state, arm)  # type: ignore[misc]

@@ -73,7 +73,7 @@ class MemoryKernels(NamedTuple):
     laws: tuple[tuple[str, Callable[..., Any]], ...]
     """For each family of draws that the memory has: law(state, arm, step, kept, prior, params); see `rules`."""
     keeps_mean: bool = False
-    """Whether the last slot is the mean, infinite before the first reward; a rule that stores the mean first uses it."""
+    """Whether the last slot is the mean, infinite before the first reward; a rule that stores the mean uses it."""
     clock: Callable[..., float] = steps_so_far
     """clock(state, number, params): what the logarithm of a bound counts."""
     unit: Callable[..., float] = unscaled

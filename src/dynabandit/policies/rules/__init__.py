@@ -11,18 +11,9 @@ from dynabandit.policies.rules.thompson import OptimisticThompson, Thompson
 from dynabandit.policies.rules.ucb import UCB
 
 __all__ = [
-    "KLUCB",
-    "RULES",
-    "UCB",
-    "Greedy",
-    "Hoeffding",
-    "KLBound",
-    "OptimisticThompson",
-    "PrintedHoeffding",
-    "Rule",
-    "RuleKernels",
-    "Thompson",
-]
+    "KLUCB", "RULES", "UCB", "Greedy", "Hoeffding", "KLBound", "OptimisticThompson", "PrintedHoeffding", "Rule",
+    "RuleKernels", "Thompson",
+]  # fmt: skip
 
 RULES: dict[str, type[Rule]] = {
     kind.name: kind for kind in (Greedy, UCB, KLUCB, Hoeffding, KLBound, Thompson, OptimisticThompson)

@@ -9,9 +9,9 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.special_functions import exp_negative, exp_positive
 from dynabandit.policies.part import Setting
 from dynabandit.policies.rules.base import Rule, RuleKernels
-from dynabandit.policies.rules.kl_ucb import bound
 from dynabandit.validation import BOUNDED, check_field, number
 
+CONFIDENCE = 0.05  # the appendix bounds the error with this probability
 LARGEST_EXPONENT = 50.0  # above this any bonus is at its cap, and exp would soon overflow
 
 
@@ -44,6 +44,17 @@ class StoredSize(NamedTuple):
     negentropy: float
 
 
+def level_for(confidence: float) -> float:
+    """Return the factor -log(confidence) / 2 of the squared bonus."""
+    return -math.log(confidence) / 2.0
+
+
+@kernel
+def bonus(w: float, k: float, level: float) -> float:
+    """Return the exploration bonus of the appendix, sqrt(-log(confidence) / (2 w^2 / k))."""
+    return math.sqrt(level * k) / w
+
+
 @kernel
 def score(mean: float, size: float, level: float, params: Params) -> float:
     """Return mean + sqrt(-log(confidence) / (2 size))."""
@@ -65,7 +76,7 @@ def printed_size_left(size: float, w: float, k: float, kept: float) -> float:
 @kernel
 def store(mean: float, size: float, w: float, k: float, params: Params) -> Stored:
     """Return the numbers to store for an arm, which is played first if it has no rewards."""
-    return Stored(mean, math.sqrt(params.level * k) / w) if size > 0.0 else Stored(math.inf, 0.0)
+    return Stored(mean, bonus(w, k, params.level)) if size > 0.0 else Stored(math.inf, 0.0)
 
 
 @kernel
@@ -85,7 +96,7 @@ def faded(stored: Stored, mean: float, log_kept: float, idle: int, arms: int, le
 @kernel
 def store_index(mean: float, size: float, w: float, k: float, params: Params) -> StoredIndex:
     """Return the score of an arm, which is played first if it has no rewards."""
-    return StoredIndex(mean + math.sqrt(params.level * k) / w if size > 0.0 else math.inf)
+    return StoredIndex(mean + bonus(w, k, params.level) if size > 0.0 else math.inf)
 
 
 @kernel
@@ -112,7 +123,7 @@ def kl_faded(
 ) -> float:
     """Return the bound of an idle arm, whose size is never less than one observation."""
     size = stored.size * exp_negative(log_kept * (float(idle) / float(arms)))
-    return bound(mean, stored.negentropy, params.level / max(size, 1.0))
+    return upper_bound(mean, stored.negentropy, params.level / max(size, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,13 +164,13 @@ class Hoeffding(Rule):
         params=Params,
     )
 
-    confidence: float = 0.05
+    confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
         check_field(self, "confidence", number, 0.0, 1.0, open_low=True)
 
     def params(self, setting: Setting) -> Any:
-        level = -math.log(self.confidence) / 2.0
+        level = level_for(self.confidence)
         return Params(level, math.sqrt(level))
 
 
@@ -225,6 +236,7 @@ class KLBound(Hoeffding):
         stored=StoredSize,
         store=store_size,
         faded=kl_faded,
+        static=True,
         params=KLParams,
     )
 

@@ -1,0 +1,584 @@
+"""The policies of the paper, whose estimates forget old rewards faster when an arm seems to change."""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from dynabandit.core.compilation import kernel
+from dynabandit.estimators.adaptive_forgetting import AdaptiveParams, load
+from dynabandit.estimators.base import Belief
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.composition import Preset
+from dynabandit.policies.memories.adaptive import Adaptive
+from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
+from dynabandit.policies.part import Setting
+from dynabandit.policies.pending_plays import expected_mean, pending_plays
+from dynabandit.policies.rules import hoeffding, thompson
+from dynabandit.validation import check_field, number, set_fields
+
+OF_AN_UNDISCOUNTED_PRIOR = "The Beta prior of each arm, a pair of numbers in [1e-12, 1e12]; it is not discounted."
+FOR_A_VARIANCE = (
+    "The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper."
+)
+KERNELS = Adaptive.kernels
+start_memory, learn_memory, size_of = KERNELS.start, KERNELS.learn, KERNELS.size
+# The rows that AFF-d-Greedy and AFF-UCB1 keep after those of the memory
+MEMORY_SLOTS = KERNELS.slots
+W, VARIANCE, CHANGE = (MEMORY_SLOTS.index(name) for name in ("w", "variance", "change"))
+INDEX = len(MEMORY_SLOTS)  # the mean, infinite before the first reward
+FRESH = INDEX + 1  # the bonus right after a play
+SPREAD = INDEX + 2  # sqrt(s^2 / w), the bonus of an idle arm before it grows
+LIMIT = INDEX + 1  # d, or the step size that replaces it
+CHANGED_AT = INDEX + 2  # the step at which a reward changed lambda by d or more, -1 if none did
+AS_STEP_SIZE = -1.0
+LARGEST_TABLE = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffTS(Preset):
+    r"""Thompson sampling that forgets old rewards faster when an arm seems to change, and slowly those of idle arms,
+    too. It needs no tuning; AFF-OTS usually has slightly less regret.
+
+    The draws are from Beta(a + m~, b + w~ - m~), where the data of an idle arm are discounted; see also `AffOTS`.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-ts", prior=(1, 3)).label
+    'aff-ts(prior=(1, 3))'
+
+    Notes
+    -----
+    The score is a draw from a posterior whose data, but not its prior, are discounted while the arm is idle:
+
+    .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
+        \lambda^{\mathrm{idle} / K} (m, w)
+
+    Pending plays of an arm without any reward count as failures.
+
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 4.
+    """
+
+    name = "aff-ts"
+    made_of = Adaptive, thompson.Thompson
+    described: ClassVar[dict[str, str]] = {"prior": OF_AN_UNDISCOUNTED_PRIOR}
+
+    burn_in: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffOTS(Preset):
+    r"""Thompson sampling that forgets old rewards faster when an arm seems to change and explores slightly less than
+    AFF-TS. It needs no tuning and does well in all cases of the paper; its worst case is an abrupt change after a long
+    constant period.
+
+    A draw of `AffTS` below the posterior mean is replaced by the posterior mean.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> bandit = db.Bandit("aff-ots", arms=["red", "green"], seed=7)
+    >>> bandit.choose()
+    'red'
+
+    Notes
+    -----
+    The score is the larger of a draw from the posterior and its mean; the data are discounted while the arm is idle:
+
+    .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
+        \lambda^{\mathrm{idle} / K} (m, w)
+
+    Pending plays of an arm without any reward count as failures.
+
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 5.
+    """
+
+    name = "aff-ots"
+    made_of = Adaptive, thompson.OptimisticThompson
+    described: ClassVar[dict[str, str]] = {"prior": OF_AN_UNDISCOUNTED_PRIOR}
+
+    burn_in: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffUCB2(Preset):
+    r"""UCB that forgets old rewards faster when an arm seems to change, with little exploration. Use it with 50 arms or
+    more; with few arms it rarely tries an idle arm again.
+
+    This is UCB on the adaptive mean with the effective size w^2 / k, as printed in the paper, which discounts w by
+    lambda and k by lambda^2 while an arm is idle, so that its bonus grows. The two discounts cancel, and the bonus
+    stays constant. `AffUCB2Growing` implements what the text of the paper describes.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-ucb2", step_size="variance-scaled").label
+    'aff-ucb2(step_size=variance-scaled)'
+
+    Notes
+    -----
+    The score of an arm, where the discounts of w and k for idle steps cancel:
+
+    .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
+
+    Cost per step: O(log K), because a score changes only when its arm is played.
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 3.
+    """
+
+    name = "aff-ucb2"
+    made_of = Adaptive, hoeffding.PrintedHoeffding()
+
+    burn_in: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffUCB2Growing(Preset):
+    r"""AFF-UCB2 with a bonus that grows while an arm is idle, so that idle arms are tried again. Use it in place of
+    AFF-UCB2 with few arms.
+
+    While an arm is idle, k is discounted by lambda, as w is. The bonus grows like lambda^(-idle / 2K), up to the bonus
+    of a single observation.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-ucb2-growing").name
+    'aff-ucb2-growing'
+
+    Notes
+    -----
+    The score of an arm, with a bonus that never exceeds that of a single observation:
+
+    .. math:: \frac{m}{w} + \lambda^{- \mathrm{idle} / (2 K)} \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
+
+    Cost per step: O(K).
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, and ``docs/paper-notes.md``
+    for the correction.
+    """
+
+    name = "aff-ucb2-growing"
+    made_of = Adaptive, hoeffding.Hoeffding()
+
+    burn_in: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffKLUCB(Preset):
+    r"""UCB with a tight bound that forgets old rewards faster when an arm seems to change. Use it with 50 arms or more;
+    after a long constant period it may never notice that the worst arm has become the best.
+
+    It is `AffUCB2Growing` with a Kullback-Leibler bound in place of the Hoeffding bound: the largest q with n kl(mean,
+    q) <= -log(confidence), where n is the effective size w^2 / k, which decreases towards 1 while an arm is idle.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-kl-ucb", step_size=0.01).label
+    'aff-kl-ucb(step_size=0.01)'
+
+    Notes
+    -----
+    The score of an arm, with an effective size n that decreases while the arm is idle:
+
+    .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log \mathrm{confidence} \right\},
+        \quad n = \max\left( 1, \; \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
+
+    Cost per step: O(K), with one root finding per arm.
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.2.2, with the index of Garivier
+    & Cappe (2011).
+    """
+
+    name = "aff-kl-ucb"
+    made_of = Adaptive, hoeffding.KLBound
+
+    burn_in: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class DTS(Preset):
+    r"""Dynamic Thompson sampling: each arm remembers about a given number of its latest rewards, its memory. Use it for
+    steady drift if you know a suitable memory.
+
+    `AffDTS1` and `AffDTS2` set the memory, C, from the data.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("dts", memory=5).label
+    'dts(memory=5)'
+
+    Notes
+    -----
+    The score is a draw from Beta(a, b). A reward y of the arm changes its posterior by
+
+    .. math:: (a, b) \leftarrow (a + y, \; b + 1 - y) \quad \text{if } a + b < C
+
+    .. math:: (a, b) \leftarrow \frac{C}{C + 1} \, (a + y, \; b + 1 - y) \quad \text{else}
+
+    Pending plays of an arm without any reward are added to its b.
+
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
+
+    References
+    ----------
+    Gupta, Granmo & Agrawala (2011), Thompson sampling for dynamic multi-armed bandits. ICMLA.
+    """
+
+    name = "dts"
+    made_of = Bounded, thompson.Thompson
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimisticDTS(Preset):
+    r"""Optimistic dynamic Thompson sampling, which explores slightly less: no draw is below the estimated mean of its
+    arm. Use it for steady drift if you know a suitable memory.
+
+    A draw below the posterior mean is replaced by the posterior mean. No paper has this combination: the posterior is
+    that of `DTS`, the optimistic draw that of `OTS`.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("odts", memory=5).label
+    'odts(memory=5)'
+
+    Notes
+    -----
+    With the a and b of DTS, the score is
+
+    .. math:: \max\left( \theta, \; \frac{a}{a + b} \right), \quad \theta \sim \mathrm{Beta}(a, b)
+
+    Pending plays of an arm without any reward are added to its b.
+
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
+
+    References
+    ----------
+    Gupta, Granmo & Agrawala (2011), Thompson sampling for dynamic multi-armed bandits. ICMLA. With the draw of May,
+    Korda, Lee & Leslie (2012), Optimistic Bayesian sampling in contextual-bandit problems. JMLR 13.
+    """
+
+    name = "odts"
+    made_of = Bounded, thompson.OptimisticThompson
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffDTS1(Preset):
+    r"""Dynamic Thompson sampling that sets the memory of each arm itself, from the estimated variance of its rewards.
+    It needs no tuning; AFF-DTS2 has less regret in most environments.
+
+    The memory is C = 4 / s^2 - 1; that of `AffDTS2` follows the weight of the estimator.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-dts1", memory=100).burn_in
+    10
+
+    Notes
+    -----
+    The memory of DTS after the burn-in, with s^2 the adaptive variance:
+
+    .. math:: C_t = \frac{4}{s_t^2} - 1
+
+    Pending plays of an arm without any reward are added to its b.
+
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.3.2.
+    """
+
+    name = "aff-dts1"
+    made_of = BoundedByVariance, thompson.Thompson
+    described: ClassVar[dict[str, str]] = {"burn_in": FOR_A_VARIANCE}
+
+    burn_in: int = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffDTS2(Preset):
+    r"""Dynamic Thompson sampling that sets the memory of each arm itself: short when the arm seems to change, long
+    otherwise. It needs no tuning and is the best of the paper's policies on the leaderboard.
+
+    The memory follows the weight of the adaptive estimator, C = w - 1. Of the paper's policies this one has the least
+    regret on the leaderboard, both on average and in its worst environment; the recommended policy is `MixTS`.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-dts2").burn_in
+    1
+
+    Notes
+    -----
+    The memory of DTS after the burn-in:
+
+    .. math:: C_t = w_t - 1
+
+    Pending plays of an arm without any reward are added to its b.
+
+    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 3.3.2.
+    """
+
+    name = "aff-dts2"
+    made_of = BoundedByWeight, thompson.Thompson
+
+    burn_in: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptivePolicy(Policy):
+    """A policy with the memory `Adaptive` whose rule reads numbers that only this memory has."""
+
+    burn_in: int = 1
+    step_size: float | str = 0.001
+    floor: float = 0.0
+    loss: str = "squared-error"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_fields(self, **self._memory().parameters)
+
+    def _memory(self) -> Adaptive:
+        return Adaptive(step_size=self.step_size, floor=self.floor, loss=self.loss)
+
+    def forgetting(self, column: np.ndarray) -> float:
+        return self._memory().forgetting(column, Setting(1))
+
+    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+        return self._memory().belief(column, shared, Setting(1))
+
+
+class GreedyParams(NamedTuple):
+    memory: AdaptiveParams
+    threshold: float
+
+
+@kernel
+def start_greedy(state: PolicyState, arm: int, params: GreedyParams) -> None:
+    start_memory(state, arm, params.memory)
+    state.memory[INDEX, arm] = math.inf
+    threshold = params.threshold
+    state.memory[LIMIT, arm] = params.memory.step_size if threshold == AS_STEP_SIZE else threshold
+    state.memory[CHANGED_AT, arm] = -1.0
+
+
+@kernel
+def score_greedy(state: PolicyState, arm: int, step: Step, params: GreedyParams) -> float:
+    pending = pending_plays(state, arm)
+    return state.memory[INDEX, arm] if pending == 0 else expected_mean(state.memory[INDEX, arm], pending)
+
+
+@kernel
+def explore_greedy(state: PolicyState, leader: int, step: Step, params: GreedyParams) -> bool:
+    # Algorithm 1 compares lambda at the latest two steps: a reward since the previous decision must have changed it
+    return state.memory[CHANGED_AT, leader] == float(step.number - 1)
+
+
+@kernel
+def learn_greedy(state: PolicyState, arm: int, reward: Reward, params: GreedyParams) -> None:
+    learn_memory(state, arm, reward, params.memory)
+    estimate = load(state.memory, arm)
+    state.memory[INDEX, arm] = estimate.mean
+    if params.threshold == AS_STEP_SIZE:
+        state.memory[LIMIT, arm] = estimate.step
+    if estimate.change > 0.0 and estimate.change >= state.memory[LIMIT, arm]:
+        state.memory[CHANGED_AT, arm] = reward.arrived_at
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffDGreedy(AdaptivePolicy):
+    r"""Play the arm with the best estimate, which forgets old rewards faster when an arm seems to change, and explore
+    only then. The simplest of the paper's adaptive policies; the others usually have less regret.
+
+    The estimate is the adaptive mean. A random arm is played if the forgetting factor of the best arm has just changed
+    by d or more, which indicates that its mean is changing.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
+    threshold
+        The paper's d, in [0, 1]; 0 explores after every change. The default is the step size, as the paper suggests;
+        with the variance-scaled step size, the step size of the latest update.
+    burn_in
+        The number of plays of each arm before the policy decides.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-d-greedy", step_size=0.01).label
+    'aff-d-greedy(step_size=0.01)'
+
+    Notes
+    -----
+    The arm with the largest m / w is played, or a random arm if a reward that arrived since the previous decision has
+    changed the factor of that arm:
+
+    .. math:: | \lambda_{t - 1} - \lambda_{t - 2} | \geq d, \quad \lambda_{t - 1} \neq \lambda_{t - 2}
+
+    Cost per step: O(log K), because a score changes only when its arm is played.
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 1.
+    """
+
+    name = "aff-d-greedy"
+    slots = (*MEMORY_SLOTS, "index", "limit", "changed_at")
+    functions = PolicyFunctions(
+        start=start_greedy,
+        score=score_greedy,
+        learn=learn_greedy,
+        explore=explore_greedy,
+        static_index=True,
+        params=GreedyParams,
+    )
+
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "threshold", number, 0.0, 1.0, optional=True)
+
+    def restored(self, memory: np.ndarray, last_played: np.ndarray) -> np.ndarray:
+        if len(memory) != CHANGED_AT:
+            return memory
+        # Release 0.1.0 kept no step: a change belonged to the latest play of its arm
+        changed = (memory[CHANGE] > 0.0) & (memory[CHANGE] >= memory[LIMIT])
+        return np.vstack([memory, np.where(changed, last_played, -1.0)])
+
+    def params(self, arms: int) -> GreedyParams:
+        threshold = AS_STEP_SIZE if self.threshold is None else self.threshold
+        return GreedyParams(self._memory().params(Setting(arms)), threshold)
+
+
+class UCB1Params(NamedTuple):
+    memory: AdaptiveParams
+    rule: hoeffding.Params
+    variance_floor: float
+
+
+@kernel
+def start_ucb1(state: PolicyState, arm: int, params: UCB1Params) -> None:
+    start_memory(state, arm, params.memory)
+    state.memory[INDEX, arm] = math.inf
+
+
+@functools.lru_cache(maxsize=16)
+def table(arms: int, horizon: int) -> np.ndarray:
+    """Return idle^(1/|A|) for all but very long idle times: a power per arm and step would take most of the time."""
+    return np.array([growth(idle, arms) for idle in range(min(horizon, LARGEST_TABLE))])
+
+
+@kernel
+def growth(idle: int, arms: int) -> float:
+    return float(idle) ** (1.0 / float(arms))
+
+
+@kernel
+def score_ucb1(state: PolicyState, arm: int, step: Step, params: UCB1Params) -> float:
+    # Equation (15). Written so that the compiler does not compute the power of the first line for every arm
+    memory, idle, pending = state.memory, idle_steps(state, arm, step), pending_plays(state, arm)
+    if pending > 0:
+        mean = expected_mean(memory[INDEX, arm], pending)
+        if idle == 0:
+            return hoeffding.score(mean, size_of(state, arm) + pending, 0.0, params.rule)
+        variance = max(memory[VARIANCE, arm], params.variance_floor)
+        return mean + math.sqrt(variance / (memory[W, arm] + pending)) * growth(idle, step.arms)
+    if idle >= step.table.size:
+        return memory[INDEX, arm] + memory[SPREAD, arm] * growth(idle, step.arms)
+    return memory[INDEX, arm] + (memory[FRESH, arm] if idle == 0 else memory[SPREAD, arm] * step.table[idle])
+
+
+@kernel
+def learn_ucb1(state: PolicyState, arm: int, reward: Reward, params: UCB1Params) -> None:
+    learn_memory(state, arm, reward, params.memory)
+    estimate = load(state.memory, arm)
+    state.memory[INDEX, arm] = estimate.mean
+    state.memory[FRESH, arm] = hoeffding.bonus(estimate.w, estimate.k, params.rule.level)
+    state.memory[SPREAD, arm] = math.sqrt(max(estimate.variance, params.variance_floor) / estimate.w)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AffUCB1(AdaptivePolicy):
+    r"""UCB that forgets old rewards faster when an arm seems to change, with a bonus that grows while an arm is idle.
+    Use it with few arms; it needs no tuning.
+
+    The bonus of an idle arm grows like idle^(1/K). As printed in the paper, it is proportional to the estimated
+    standard deviation of the arm. If all burn-in rewards of an arm were equal, the estimate is 0 and the arm gets no
+    bonus; `variance_floor` avoids this.
+
+    Parameters
+    ----------
+    step_size, floor, loss
+        Parameters of the adaptive estimator with the sums m, w and k, see
+        `dynabandit.estimators.AdaptiveForgetting`.
+    variance_floor
+        The minimum variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
+    burn_in
+        The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.policy("aff-ucb1").burn_in
+    10
+
+    Notes
+    -----
+    The score of an arm, where s^2 is its adaptive variance:
+
+    .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}} \quad \text{if it was just played}
+
+    .. math:: \frac{m}{w} + \sqrt{\frac{s^2}{w}} \; \mathrm{idle}^{1 / K} \quad \text{else}
+
+    Cost per step: O(K).
+
+    References
+    ----------
+    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 2.
+    """
+
+    name = "aff-ucb1"
+    slots = (*MEMORY_SLOTS, "index", "fresh", "spread")
+    functions = PolicyFunctions(start=start_ucb1, score=score_ucb1, learn=learn_ucb1, table=table, params=UCB1Params)
+
+    burn_in: int = 10
+    variance_floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "variance_floor", number, 0.0, 1.0)
+
+    def params(self, arms: int) -> UCB1Params:
+        setting = Setting(arms)
+        bound = hoeffding.Hoeffding().params(setting)
+        return UCB1Params(self._memory().params(setting), bound, self.variance_floor)
