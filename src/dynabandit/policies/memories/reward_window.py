@@ -9,7 +9,7 @@ from dynabandit.core.compilation import kernel
 
 COUNT = 0  # how many rewards so far
 RING = 1  # from here on: pairs of arm and reward
-GONE = -1.0  # in place of the arm of a reward that has left the window
+GONE = -1.0  # in place of the arm of a reward that has left the window or was forgotten
 
 
 def size(window: int) -> int:
@@ -25,7 +25,10 @@ def place_of(shared: np.ndarray, number: int) -> int:
 
 @kernel
 def take_oldest(shared: np.ndarray, window: int) -> tuple[int, float]:
-    """Remove the reward that leaves the window with the next push; return its arm, -1 if none leaves, and its value."""
+    """Remove the reward that leaves the window with the next push; return its arm and its value.
+
+    The arm is -1 if none leaves, or one that was forgotten.
+    """
     leaving = int(shared[COUNT]) - window
     if leaving < 0:
         return -1, 0.0
@@ -33,6 +36,14 @@ def take_oldest(shared: np.ndarray, window: int) -> tuple[int, float]:
     arm = int(shared[place])
     shared[place] = GONE
     return arm, shared[place + 1]
+
+
+@kernel
+def forget(shared: np.ndarray, arm: int) -> None:
+    """Forget the rewards of an arm; those of the others leave the window as if it had kept them."""
+    for place in range(RING, shared.size - 1, 2):
+        if int(shared[place]) == arm:
+            shared[place] = GONE
 
 
 @kernel

@@ -49,6 +49,12 @@ def observe(state: PolicyState, arm: int, value: float, window: int) -> int:
 
 
 @kernel
+def forget(state: PolicyState, arm: int) -> None:
+    """Forget the rewards of an arm in the window."""
+    reward_window.forget(state.shared, arm)
+
+
+@kernel
 def rewards_in_window(state: PolicyState, number: int, params: Params) -> float:
     """Return min(t, W), at least 1."""
     return max(min(state.shared[reward_window.COUNT], float(params.window)), 1.0)
@@ -102,7 +108,12 @@ class Window(_Window):
     name = "window"
     follows_horizon = True
     kernels = all_rewards.SampleMean.kernels._replace(
-        learn=learn, clock=rewards_in_window, params=Params, while_idle=None
+        learn=learn,
+        clock=rewards_in_window,
+        forget=forget,
+        counts_rewards=False,
+        params=Params,
+        while_idle=None,
     )
 
     window: int | None = None
@@ -155,7 +166,12 @@ class GrowingWindow(_Window):
 
     name = "growing-window"
     kernels = all_rewards.SampleMean.kernels._replace(
-        learn=growing_learn, clock=all_rewards_so_far, params=GrowingParams, while_idle=None
+        learn=growing_learn,
+        clock=all_rewards_so_far,
+        forget=forget,
+        counts_rewards=False,
+        params=GrowingParams,
+        while_idle=None,
     )
 
     alpha: float = 0.5
