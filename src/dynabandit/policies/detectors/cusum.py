@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyState, Reward
 from dynabandit.policies.detectors.base import NOBODY, THE_ARM, Detector, DetectorKernels
@@ -28,7 +28,7 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
     """Write nothing: both random walks start at 0."""
 
 
-@kernel
+@inlined_kernel
 def observe(state: PolicyState, arm: int, reward: Reward, total: float, plays: float, params: Params) -> int:
     """Update the random walks of algorithm 3, one for an increase and one for a decrease."""
     memory = state.memory

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyState, Reward
 from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY, Detector, DetectorKernels
@@ -28,7 +28,7 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
     """Write nothing: all sums are 0."""
 
 
-@kernel
+@inlined_kernel
 def observe(state: PolicyState, arm: int, reward: Reward, total: float, plays: float, params: Params) -> int:
     """Compare the halves as in algorithm 1. The rows are a ring of the sums after each of the arm's latest plays."""
     memory, shared, window, number = state.memory, state.shared, params.window, int(plays)
