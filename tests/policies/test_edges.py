@@ -9,7 +9,8 @@ import pytest
 import dynabandit as db
 from dynabandit.core.streams import EXPLORE, stream, uniform
 from dynabandit.policies import POLICIES, PolicyState
-from dynabandit.policies.presets import adaptive, glr_kl_ucb
+from dynabandit.policies.detectors import glr
+from dynabandit.policies.presets import adaptive
 from dynabandit.policies.whole import changepoint_thompson
 from dynabandit.simulation.compiled import compiled_learn_many
 from tools.driver import Driver
@@ -340,13 +341,13 @@ def test_the_session_that_is_not_over_is_kept_for_the_next_decision(alpha: float
         if age == sessions[-1] + 3:
             later = math.ceil((math.sqrt(sessions[-1]) + 3 / (2 * alpha)) ** 2)
             sessions.append(max(later, sessions[-1] + 3))
-        assert driver.shared[glr_kl_ucb.SESSION] == sessions[-1]
+        assert driver.shared[glr.SESSION] == sessions[-1]
     assert sessions[:4] == ([1, 16, 49, 100] if alpha == 0.5 else [1, 4, 7, 10])
 
 
 def test_without_forced_exploration_no_session_is_looked_for() -> None:
     driver = ready("glr-kl-ucb-diminishing", scale=0.0).feed(0, *[0.5] * 20)
-    assert driver.shared[glr_kl_ucb.SESSION] == 1.0
+    assert driver.shared[glr.SESSION] == 1.0
     assert driver.common(21) == 1.0
 
 

@@ -15,7 +15,7 @@ from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.horizons.formulas import discount_for, window_for
 from dynabandit.policies.memories import window as reward_window
 from dynabandit.policies.memories.adaptive import Adaptive
-from dynabandit.policies.rules import hoeffding, kl_index
+from dynabandit.policies.rules import hoeffding, kl_ucb
 from dynabandit.policies.rules.forced_exploration import NOT_FORCED, make_score, scheduled
 from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 
@@ -121,17 +121,13 @@ def test_a_reward_window_that_becomes_longer_gives_back_each_reward_once() -> No
 
 
 def test_a_kullback_leibler_index_is_infinite_unseen_and_of_a_mean_of_at_most_one() -> None:
-    played = state(len(kl_index.SLOTS))
-    memory = played.memory
-    kl_index.start(played, 1, NoParams())
-    assert kl_index.index(played, 1, 0.3) == math.inf
-    assert memory[:, 1].tolist() == [math.inf if row == kl_index.MEAN else 0.0 for row in range(len(kl_index.SLOTS))]
-    for reward in (1.0, 0.0, 1.0, 1.0):
-        kl_index.observe(played, 1, reward)
-    assert kl_index.index(played, 1, 0.3) == upper_bound(0.75, negentropy(0.75), 0.3 / 4.0)
-    memory[0, 1] = 4.5  # a total that rounding moved past the number of plays
-    kl_index.observe(played, 1, 1.0)
-    assert memory[kl_index.MEAN, 1] == 1.0
+    params = kl_ucb.Params(0.0)
+    unseen = kl_ucb.store(math.inf, 0.0, 0.0, 0.0, params)
+    assert unseen == (math.inf, 0.0, 0.0)
+    assert kl_ucb.from_stored(unseen, 0.3, params) == math.inf
+    stored = kl_ucb.store(0.75, 4.0, 4.0, 4.0, params)
+    assert kl_ucb.from_stored(stored, 0.3, params) == upper_bound(0.75, negentropy(0.75), 0.3 / 4.0)
+    assert kl_ucb.store(1.0 + 1e-9, 5.0, 5.0, 5.0, params).mean == 1.0
 
 
 def test_a_name_that_nothing_has_and_parameters_beside_an_object_are_refused() -> None:

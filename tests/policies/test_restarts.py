@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dynabandit as db
-from dynabandit.policies.presets import glr_kl_ucb, m_ucb
+from dynabandit.policies.detectors import glr, halves
 from dynabandit.service.domain import warm_start
 from oracles import upper_bounds
 from tools.driver import Driver
@@ -65,9 +65,9 @@ def test_a_late_change_is_found_among_the_few_splits_that_are_kept() -> None:
     policy = db.policy("glr-kl-ucb", horizon=100_000, capacity=8)
     driver = Driver(policy, arms=2, interpreted=False).feed(0, *STILL * 10)
     assert driver.slot("stride")[0] == 10 * 2**9  # 40,000 plays in at most 8 pieces
-    assert policy.memory_size() == glr_kl_ucb.SUMS + 8
+    assert policy.memory_size() == len(policy.slots) + 8
     driver.feed(0, *[1.0] * 6000)
-    assert driver.shared[glr_kl_ucb.RESTARTS] == 1.0
+    assert driver.shared[glr.RESTARTS] == 1.0
 
 
 def test_the_splits_that_are_kept_are_the_oracles() -> None:
@@ -76,7 +76,7 @@ def test_the_splits_that_are_kept_are_the_oracles() -> None:
     for n, reward in enumerate(rewards, start=1):
         driver.feed(0, float(reward))
         splits = upper_bounds.glr_candidates(n, 3, 6)
-        kept = driver.memory[glr_kl_ucb.SUMS :, 0][: len(splits)]
+        kept = driver.memory[len(driver.policy.slots) :, 0][: len(splits)]
         assert kept == pytest.approx([rewards[:s].sum() for s in splits], rel=1e-12)
 
 
@@ -86,7 +86,7 @@ def test_m_ucb_compares_the_latest_plays_only() -> None:
     assert plays(driver) == [8.0, 0.0]
     driver.feed(0, 0.0)  # halves 1 1 and 0 0: now the sums differ by more than 1
     assert plays(driver) == [0.0, 0.0]
-    assert driver.shared[m_ucb.LATEST] == 9.0
+    assert driver.shared[halves.LATEST] == 9.0
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_the_share_of_forced_exploration_grows_with_the_root_of_the_number_of_re
 ) -> None:
     policy = db.policy("glr-kl-ucb", horizon=1000, schedule=schedule, changes=5)
     driver = Driver(policy, arms=2)
-    driver.shared[glr_kl_ucb.RESTARTS] = restarts
+    driver.shared[glr.RESTARTS] = restarts
     factor = restarts + 1 if schedule == "growing" else 5
     share = 0.1 * math.sqrt(factor * 2 * math.log(1000) / 1000)
     for step in range(1, 200):
@@ -152,7 +152,7 @@ def test_diminishing_exploration_becomes_rare_and_starts_again_with_a_restart() 
         if common == -1.0:
             begins.append(step)
         driver.feed(0, float(step % 2 if step < 300 else 1))
-    restarted = int(driver.shared[glr_kl_ucb.LATEST])
+    restarted = int(driver.shared[glr.LATEST])
     assert restarted > 300
     # sqrt(u) grows by K / (2 alpha) = 1: sessions at 1, 4, 9, ... after the start and after the restart
     assert begins == [n * n for n in range(1, 40) if n * n <= restarted] + [
@@ -262,4 +262,4 @@ def test_an_arm_that_is_added_counts_its_time_from_then_on() -> None:
         bandit.reward(bandit.choose(), 0.5)
     bandit.add_arm("c")
     assert bandit.choose() == "c" or bandit.choose() == "c"
-    assert bandit._memory[glr_kl_ucb.STARTED].tolist() == [0.0, 0.0, 50.0]
+    assert bandit._memory[bandit.policy.slots.index("started")].tolist() == [0.0, 0.0, 50.0]

@@ -30,24 +30,21 @@ from dynabandit.policies.presets.aff_normal_ucb import AffNormalUCB
 from dynabandit.policies.presets.aff_poisson_ts import AffPoissonTS
 from dynabandit.policies.presets.aff_revenue_ts import AffRevenueTS
 from dynabandit.policies.presets.constant import KLUCB, OTS, TS, UCB, EpsGreedy
-from dynabandit.policies.presets.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.presets.d_lin_ucb import DLinUCB
 from dynabandit.policies.presets.discounted import DKLUCB, DUCB, DiscountedOTS, DiscountedTS
-from dynabandit.policies.presets.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
 from dynabandit.policies.presets.lin_eps_greedy import LinEpsGreedy
 from dynabandit.policies.presets.lin_ts import LinTS
 from dynabandit.policies.presets.lin_ucb import LinUCB
 from dynabandit.policies.presets.log_linear_ts import AffLogLinearTS, LogLinearTS
 from dynabandit.policies.presets.logistic_ts import AffLogisticTS, LogisticTS
-from dynabandit.policies.presets.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
 from dynabandit.policies.presets.mix_normal_ts import MixNormalTS
 from dynabandit.policies.presets.mix_poisson_ts import MixPoissonTS
 from dynabandit.policies.presets.mix_revenue_ts import MixRevenueTS
 from dynabandit.policies.presets.mix_thompson import MixTS
 from dynabandit.policies.presets.normal_ts import NormalTS
-from dynabandit.policies.presets.oracle_restart import OracleRestart
 from dynabandit.policies.presets.restart_lin_ucb import RestartLinUCB
+from dynabandit.policies.presets.restarting import GLRKLUCB, MKLUCB, MUCB, CusumKLUCB, CusumUCB, GLRKLUCBDiminishing
 from dynabandit.policies.presets.robust_ucb import RobustUCB
 from dynabandit.policies.presets.square_cb import SquareCB
 from dynabandit.policies.presets.sw_lin_ucb import SWLinUCB
@@ -65,6 +62,7 @@ from dynabandit.policies.whole.kalman_thompson import KalmanTS
 from dynabandit.policies.whole.lm_dsee import LMDSEE
 from dynabandit.policies.whole.master_ucb import MasterUCB
 from dynabandit.policies.whole.oracle_best_arm import BestArm
+from dynabandit.policies.whole.oracle_restart import OracleRestart
 from dynabandit.policies.whole.predictive_sampling import PredictiveSampling
 from dynabandit.policies.whole.r_bocpd_ucb import RBocpdUCB
 from dynabandit.policies.whole.r_ed_ucb import REdUCB

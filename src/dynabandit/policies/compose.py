@@ -25,7 +25,6 @@ from dynabandit.policies.rules.score_laws import random_exploration
 
 FADING = "log_forgetting"  # the slot with what the memory says about fading
 COUNTED = ("seen_total", "seen_plays")  # the slots in which rewards are counted for a detector, if the memory does not
-SUMS = ("total", "squares", "plays")  # the first slots of a memory that counts them itself
 
 
 @functools.cache
@@ -57,7 +56,7 @@ def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
     if memory.fading is not None and rule.fades:
         fading = len(slots)
         slots.append(FADING)
-    if detector is not None and memory.slots[:3] != SUMS:
+    if detector is not None and not memory.counts_rewards:
         counted = len(slots)
         slots.extend(COUNTED)
     of_detector = len(slots)
@@ -88,7 +87,7 @@ def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
         }
         if detector is None:
             found["idle_posterior"] = memory.while_idle
-    return PolicyFunctions(**found, **_exploration(rule, detector))
+    return PolicyFunctions(**found, **_exploration(rule, detector, rows))
 
 
 def _learning(
@@ -120,13 +119,18 @@ def _learning(
     if detector is None:
         learn_parts_only = kernel(learn_parts)
         return start_parts, learn_parts_only
-    start_detector, observe = detector.start, detector.observe
+    start_detector, observe, forget = detector.start, detector.observe, memory.forget
     part, counts, counted = _part_of(rows.detector), rows.counted >= 0, rows.counted
 
     @kernel
     def start(state: PolicyState, arm: int, params: Any) -> None:
         start_parts(state, arm, params)
         start_detector(part(state), arm, params.detector)
+
+    @kernel
+    def restart(state: PolicyState, arm: int, params: Any) -> None:
+        forget(state, arm)
+        start(state, arm, params)
 
     @kernel
     def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
@@ -141,9 +145,9 @@ def _learning(
         forgotten = observe(part(state), arm, reward, total, plays, params.detector)
         if forgotten == ALL_ARMS:
             for other in range(memory.shape[1]):
-                start(state, other, params)
+                restart(state, other, params)
         elif forgotten != NO_RESTART:
-            start(state, arm, params)
+            restart(state, arm, params)
 
     return start, learn
 
@@ -174,7 +178,7 @@ def _after(memory: MemoryKernels, shared: int) -> MemoryKernels:
         return with_part
 
     laws = tuple((family, moved(law)) for family, law in memory.laws)
-    names = ("start", "learn", "mean", "weights", "size", "clock", "unit", "fading", "fade", "common")
+    names = ("start", "learn", "mean", "weights", "size", "clock", "unit", "fading", "fade", "common", "forget")
     return memory._replace(laws=laws, **{name: moved(getattr(memory, name)) for name in names})
 
 
@@ -312,11 +316,11 @@ def _common_of(memory: MemoryKernels) -> Callable[..., float]:
     return common
 
 
-def _exploration(rule: RuleKernels, detector: DetectorKernels | None) -> dict[str, Any]:
+def _exploration(rule: RuleKernels, detector: DetectorKernels | None, rows: Rows) -> dict[str, Any]:
     """Return `explore` and `exploration` of the rule, of the detector, or of both."""
     chances: list[Exploration] = [] if rule.exploration is None else [rule.exploration]
     if detector is not None and detector.share is not None and (rule.family is not None or detector.forced is None):
-        share, part = detector.share, _part_of(0)
+        share, part = detector.share, _part_of(rows.detector)
 
         @kernel
         def chance_of_test(state: PolicyState, leader: int, step: Step, params: Any) -> float:

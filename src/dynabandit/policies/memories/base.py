@@ -47,6 +47,11 @@ def nothing_in_common(state: PolicyState, number: int, params: Any) -> float:
 
 
 @kernel
+def only_its_column(state: PolicyState, arm: int) -> None:
+    """Forget nothing besides the column of an arm."""
+
+
+@kernel
 def exponential(fading: float, idle: int, arms: int) -> float:
     """Return the factor of equations (16) and (17), lambda^(idle / K), from log lambda."""
     return exp_negative(fading * (float(idle) / float(arms)))
@@ -86,6 +91,10 @@ class MemoryKernels(NamedTuple):
     """fade(state, params): called before `learn`; the factor by which the columns of all arms were multiplied, or 1."""
     common: Callable[..., float] = nothing_in_common
     """common(state, number, params): what the laws read as `step.common`."""
+    forget: Callable[..., None] = only_its_column
+    """forget(state, arm): called before `start` if an arm starts anew; forget what other places keep of its rewards."""
+    counts_rewards: bool = False
+    """Whether the first slots are the total, the squares and the number of all rewards of an arm since `start`."""
     params: type = NoParams
     while_idle: str | None = CONSTANT
     """How the numbers of an arm change without its plays and rewards: CONSTANT, MONOTONE, or None in another way."""

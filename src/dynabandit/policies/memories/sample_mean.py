@@ -83,7 +83,14 @@ class SampleMean(Memory):
     name = "sample-mean"
     rewards = NORMAL
     kernels = MemoryKernels(
-        slots=SLOTS, start=start, learn=learn, mean=mean, weights=weights, size=size, laws=(("beta", beta),)
+        slots=SLOTS,
+        start=start,
+        learn=learn,
+        mean=mean,
+        weights=weights,
+        size=size,
+        laws=(("beta", beta),),
+        counts_rewards=True,
     )
 
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:

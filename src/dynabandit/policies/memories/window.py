@@ -25,7 +25,7 @@ from dynabandit.validation import NORMAL, check_field, integer, number
 
 COUNT = 0  # how many rewards so far
 RING = 1  # from here on: pairs of arm and reward
-GONE = -1.0  # in place of the arm of a reward that has left the window
+GONE = -1.0  # in place of the arm of a reward that has left the window or was forgotten
 
 
 class Params(NamedTuple):
@@ -90,6 +90,14 @@ def observe(state: PolicyState, arm: int, value: float, window: int) -> int:
 
 
 @kernel
+def forget(state: PolicyState, arm: int) -> None:
+    """Forget the rewards of an arm in the window; those of the others leave it as if it had kept them."""
+    for place in range(RING, state.shared.size - 1, 2):
+        if int(state.shared[place]) == arm:
+            state.shared[place] = GONE
+
+
+@kernel
 def rewards_in_window(state: PolicyState, number: int, params: Params) -> float:
     """Return min(t, W), at least 1."""
     return max(min(state.shared[COUNT], float(params.window)), 1.0)
@@ -143,7 +151,12 @@ class Window(_Window):
     name = "window"
     follows_horizon = True
     kernels = all_rewards.SampleMean.kernels._replace(
-        learn=learn, clock=rewards_in_window, params=Params, while_idle=None
+        learn=learn,
+        clock=rewards_in_window,
+        forget=forget,
+        counts_rewards=False,
+        params=Params,
+        while_idle=None,
     )
 
     window: int | None = None
@@ -196,7 +209,12 @@ class GrowingWindow(_Window):
 
     name = "growing-window"
     kernels = all_rewards.SampleMean.kernels._replace(
-        learn=growing_learn, clock=all_rewards_so_far, params=GrowingParams, while_idle=None
+        learn=growing_learn,
+        clock=all_rewards_so_far,
+        forget=forget,
+        counts_rewards=False,
+        params=GrowingParams,
+        while_idle=None,
     )
 
     alpha: float = 0.5

@@ -9,14 +9,15 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.detectors import glr
+from dynabandit.policies.detectors.glr import LATEST, RESTART, RESTARTS, SEEN
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
-from dynabandit.policies.presets import glr_kl_ucb
-from dynabandit.policies.presets.glr_kl_ucb import LATEST, RESTART, RESTARTS, SEEN
-from dynabandit.policies.rules import forced_exploration, kl_index
+from dynabandit.policies.rules import forced_exploration
+from dynabandit.policies.whole import either_index
 from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import check_field, integer, number, set_fields, unknown
 
-SLOTS = (*kl_index.SLOTS, "started", "forecasters")
+SLOTS = (*either_index.SLOTS, "started", "forecasters")
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
 STARTED = SLOTS.index("started")  # the step of the arm's latest restart
 FORECASTERS = SLOTS.index("forecasters")  # how many there are besides the first one
@@ -29,7 +30,7 @@ ROWS = 3
 class Params(NamedTuple):
     arms: float
     share: float
-    growing: bool  # always, for `glr_kl_ucb.common`
+    growing: bool  # always, for `glr.forced`
     log_rate: float
     particles: int
     restart_all: bool
@@ -38,15 +39,15 @@ class Params(NamedTuple):
 
 @kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
-    kl_index.start(state, arm, params)
+    state.memory[:, arm] = 0.0
+    either_index.forget(state, arm)
     state.memory[STARTED, arm] = state.shared[SEEN]
 
 
 @kernel
 def index(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     age = float(step.number - 1) - state.memory[STARTED, arm]
-    level = math.log(max(age, 1.0))
-    return kl_index.ucb_index(state, arm, level) if params.is_ucb else kl_index.index(state, arm, level)
+    return either_index.index(state, arm, age, params.is_ucb)
 
 
 score = forced_exploration.make_score(index)
@@ -57,7 +58,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     shared = state.shared
     shared[SEEN] = float(reward.arrived_at)
     largest = update_weights(state.memory, arm, reward.value, params)
-    kl_index.observe(state, arm, reward.value)
+    either_index.observe(state, arm, reward.value)
     largest = max(largest, add_forecaster(state.memory, arm, reward.value, params))
     if largest > 0.0:
         shared[RESTARTS] += 1.0
@@ -187,7 +188,7 @@ class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
 
     name = "r-bocpd-ucb"
     slots = SLOTS
-    functions = PolicyFunctions(start=start, score=score, learn=learn, common=glr_kl_ucb.common, params=Params)
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=glr.forced, params=Params)
 
     burn_in: int = 1
     index: str = "kl-ucb"
@@ -198,8 +199,8 @@ class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.index not in kl_index.INDICES:
-            raise unknown("index", self.index, kl_index.INDICES)
+        if self.index not in either_index.INDICES:
+            raise unknown("index", self.index, either_index.INDICES)
         if self.restart not in RESTART:
             raise unknown("restart", self.restart, RESTART)
         check_field(self, "rate", number, 0.0, 1.0, open_low=True, optional=True)

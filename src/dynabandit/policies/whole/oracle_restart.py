@@ -1,17 +1,15 @@
 """An oracle policy for change detection: each arm restarts at the step at which its mean changes."""
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators import sample_mean
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
-from dynabandit.policies.rules import kl_index
+from dynabandit.policies.whole import either_index
+from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import number, set_fields, unknown
 
-SLOTS = (*kl_index.SLOTS, "told", "truth", "age", "tolerance")
+SLOTS = (*either_index.SLOTS, "told", "truth", "age", "tolerance")
 TOLD, TRUTH, AGE, TOLERANCE = (SLOTS.index(name) for name in ("told", "truth", "age", "tolerance"))
 
 
@@ -22,7 +20,8 @@ class Params(NamedTuple):
 
 @kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
-    kl_index.start(state, arm, params)
+    state.memory[:, arm] = 0.0
+    either_index.forget(state, arm)
     state.memory[TOLERANCE, arm] = params.tolerance
 
 
@@ -32,9 +31,7 @@ def reveal(state: PolicyState, arm: int, mean: float) -> None:
     memory = state.memory
     memory[AGE, arm] += 1.0
     if memory[TOLD, arm] == 0.0 or abs(mean - memory[TRUTH, arm]) > memory[TOLERANCE, arm]:
-        for slot in range(sample_mean.SIZE):
-            memory[slot, arm] = 0.0
-        memory[kl_index.MEAN, arm] = math.inf
+        either_index.forget(state, arm)
         memory[TOLD, arm] = 1.0
         memory[TRUTH, arm] = mean
         memory[AGE, arm] = 0.0
@@ -42,13 +39,12 @@ def reveal(state: PolicyState, arm: int, mean: float) -> None:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    level = math.log(max(state.memory[AGE, arm], 1.0))
-    return kl_index.ucb_index(state, arm, level) if params.is_ucb else kl_index.index(state, arm, level)
+    return either_index.index(state, arm, state.memory[AGE, arm], params.is_ucb)
 
 
 @kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
-    kl_index.observe(state, arm, reward.value)
+    either_index.observe(state, arm, reward.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +99,8 @@ class OracleRestart(SampleMeanPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.index not in kl_index.INDICES:
-            raise unknown("index", self.index, kl_index.INDICES)
+        if self.index not in either_index.INDICES:
+            raise unknown("index", self.index, either_index.INDICES)
         set_fields(self, index=str(self.index), tolerance=number("tolerance", self.tolerance, 0.0, 1.0))
 
     def params(self, arms: int) -> Params:
