@@ -31,10 +31,7 @@ from dynabandit.policies.presets.log_linear_ts import AffLogLinearTS, LogLinearT
 from dynabandit.policies.presets.logistic_ts import AffLogisticTS, LogisticTS
 from dynabandit.policies.presets.m_ucb import MKLUCB, MUCB
 from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
-from dynabandit.policies.presets.mix_normal_ts import MixNormalTS
-from dynabandit.policies.presets.mix_poisson_ts import MixPoissonTS
-from dynabandit.policies.presets.mix_revenue_ts import MixRevenueTS
-from dynabandit.policies.presets.mix_thompson import MixTS
+from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixRevenueTS, MixTS
 from dynabandit.policies.presets.normal_ts import NormalTS
 from dynabandit.policies.presets.oracle_restart import OracleRestart
 from dynabandit.policies.presets.restart_lin_ucb import RestartLinUCB
