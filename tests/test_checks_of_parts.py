@@ -78,7 +78,7 @@ def by_last_play(state: Any, arm: int, step: Any, kept: float, prior: Any, param
 
 WRONG_MEMORIES = {
     "size must be 0 before the first reward": db.memories.per_arm(Sums(0.0, 0.0), observe, mean, one_more),
-    "mean of rewards that are all 1.0 must be so": db.memories.per_arm(Sums(0.0, 0.0), observe, half, size),
+    "mean of rewards that are all 1.0 must be near it": db.memories.per_arm(Sums(0.0, 0.0), observe, half, size),
     "then while_idle must be None": GOOD._replace(learn=leaky_learn),
     "a CONSTANT posterior must not change": db.memories.per_arm(
         Sums(0.0, 0.0), observe, mean, size, fading=fading

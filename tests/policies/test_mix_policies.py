@@ -1,6 +1,7 @@
 """Policies with a mixture of memories against a literal implementation, interpreted, on the same randomness."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from dynabandit.core import precision
 from dynabandit.estimators.base import Belief
 from dynabandit.policies import resolved
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
-from dynabandit.policies.memories.mix_weights import COUNT, MEAN, SIZE, TOTAL, WEIGHT
-from dynabandit.policies.presets import mix_normal_ts, mix_poisson_ts
+from dynabandit.policies.composition import Preset
+from dynabandit.policies.memories import mixture
+from dynabandit.policies.memories.mixture import COUNT, MEAN, SIZE, TOTAL, WEIGHT
+from dynabandit.policies.rules.ucb import UCB
 from dynabandit.validation import REWARD_DOMAINS
 from oracles import mix_ts
 from tools.driver import Driver
@@ -88,7 +91,8 @@ def test_single_precision_has_the_size_of_an_arm_whose_mean_is_near_one() -> Non
     driver.memory[WEIGHT:MEAN, 0] = [*[1e-6] * 7, 1.0 - 7e-6]
     driver.shared[:2] = 999.0, 1000.0
     single = driver.state._replace(memory=driver.memory.astype(np.float32), shared=driver.shared.astype(np.float32))
-    params: Any = type(driver.params)(*map(np.float32, driver.params))
+    memory: Any = type(driver.params.memory)(*map(np.float32, driver.params.memory))
+    params = driver.params._replace(memory=memory)
     driver.functions.learn(driver.state, 0, Reward(1.0, 1, 1), driver.params)
     one: Any = np.float32(1.0)
     precision.single(driver.functions.learn)(single, 0, Reward(one, 1, 1), params)
@@ -114,12 +118,12 @@ def test_the_likelihood_of_a_count_is_relative_to_a_poisson_law_with_the_mean_of
     else:
         law, reference = stats.norm(mean, math.sqrt(mean * (1 + 1 / size))), stats.norm(value, math.sqrt(value))
         expected = law.pdf(value) / reference.pdf(value)
-    assert mix_poisson_ts.likelihood(value, mean, size, 0.0) == pytest.approx(expected, rel=1e-6)
+    assert mixture.poisson_likelihood(value, mean, size, 0.0) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(("value", "exponent"), [(3.0, -0.5), (32.7, -59.405), (-300.0, -60.0)])
 def test_the_exponent_of_a_normal_likelihood_is_at_least_minus_60(value: float, exponent: float) -> None:
-    likelihood = mix_normal_ts.likelihood(value, 0.0, 2.0, 6.0)
+    likelihood = mixture.normal_likelihood(value, 0.0, 2.0, 6.0)
     assert math.log(likelihood) == pytest.approx(exponent - 0.5 * math.log(1.5), abs=1e-12)
 
 
@@ -214,3 +218,27 @@ def test_a_mixture_of_memories_follows_a_change_of_the_best_arm(name: str, law: 
 )
 def test_every_reward_law_has_a_recommended_policy(rewards: str, name: str) -> None:
     assert resolved("auto", REWARD_DOMAINS[rewards]) == name
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixUCB(Preset):
+    """A bound of the mean of a mixture.
+
+    Examples
+    --------
+    """
+
+    name = "mix-ucb"
+    made_of = mixture.Mixture, UCB
+
+
+def test_a_bound_of_a_mixture_counts_its_size_which_shrinks_while_the_arm_is_idle() -> None:
+    kind: Any = MixUCB
+    driver = Driver(kind(idle=3), arms=2).feed(0, 1.0, 0.0, 1.0, 1.0)
+    driver.last_played[0] = 4
+    mean, size, rate = driver.memory[[MEAN, SIZE, mixture.RATE], 0]
+    for number in (5, 9):
+        left = max(size / (1 + 3 / 2 * rate * (number - 5)), 1.0)
+        found = driver.functions.score(driver.state, 0, driver.step(number), driver.params)
+        assert found == pytest.approx(mean + math.sqrt(2 * math.log(number - 1) / left), rel=1e-12)
+    assert not driver.functions.static_index

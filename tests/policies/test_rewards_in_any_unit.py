@@ -14,7 +14,7 @@ from dynabandit.core.draws import beta, gamma
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, words
 from dynabandit.policies.base import Policy
 from dynabandit.policies.memories.adaptive import LOG_ZERO
-from dynabandit.policies.presets import mix_poisson_ts
+from dynabandit.policies.memories.mixture import poisson_likelihood
 from oracles import aff_normal, aff_poisson_ts, aff_revenue_ts, mix_ts, normal_ts, robust_ucb
 from tools.driver import Driver
 
@@ -206,10 +206,7 @@ def test_all_rewards_of_mix_normal_ts_plus_a_constant_give_the_same_choices() ->
 def test_large_counts_have_the_normal_likelihood_of_the_same_moments(size: float) -> None:
     """Relative to a memory that predicts the count, the two forms agree where one takes over from the other."""
     for mean in (25.0, 30.0, 36.0):
-        ratios = [
-            mix_poisson_ts.likelihood(y, mean, size, 0.0) / mix_poisson_ts.likelihood(y, y, size, 0.0)
-            for y in (30.0, 31.0)
-        ]
+        ratios = [poisson_likelihood(y, mean, size, 0.0) / poisson_likelihood(y, y, size, 0.0) for y in (30.0, 31.0)]
         exact = mix_ts.negative_binomial(30, mean, size, 0.0) / mix_ts.negative_binomial(30, 30, size, 0.0)
         assert ratios[0] == pytest.approx(exact, rel=1e-6)
         exact = mix_ts.negative_binomial(31, mean, size, 0.0) / mix_ts.negative_binomial(31, 31, size, 0.0)

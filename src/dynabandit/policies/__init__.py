@@ -38,10 +38,7 @@ from dynabandit.policies.presets.lin_ucb import LinUCB
 from dynabandit.policies.presets.log_linear_ts import AffLogLinearTS, LogLinearTS
 from dynabandit.policies.presets.logistic_ts import AffLogisticTS, LogisticTS
 from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
-from dynabandit.policies.presets.mix_normal_ts import MixNormalTS
-from dynabandit.policies.presets.mix_poisson_ts import MixPoissonTS
-from dynabandit.policies.presets.mix_revenue_ts import MixRevenueTS
-from dynabandit.policies.presets.mix_thompson import MixTS
+from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixRevenueTS, MixTS
 from dynabandit.policies.presets.normal_ts import NormalTS
 from dynabandit.policies.presets.restart_lin_ucb import RestartLinUCB
 from dynabandit.policies.presets.restarting import GLRKLUCB, MKLUCB, MUCB, CusumKLUCB, CusumUCB, GLRKLUCBDiminishing

@@ -2,10 +2,7 @@
 
 from dynabandit.policies.base import Policy
 from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
-from dynabandit.policies.presets.mix_normal_ts import MixNormalTS
-from dynabandit.policies.presets.mix_poisson_ts import MixPoissonTS
-from dynabandit.policies.presets.mix_revenue_ts import MixRevenueTS
-from dynabandit.policies.presets.mix_thompson import MixTS
+from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixRevenueTS, MixTS
 from dynabandit.validation import BOUNDED, RewardDomain
 
 AUTO = "auto"

@@ -104,7 +104,7 @@ class Preset(Policy):
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         memory, _, detector = self.parts()
-        if self.functions.posterior is not None:
+        if self.functions.posterior is not None and not memory.has_prior:
             return super().belief(column, shared)
         return memory.belief(column, shared[0 if detector is None else detector.kernels.shared :], self._setting(1))
 

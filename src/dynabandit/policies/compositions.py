@@ -125,8 +125,7 @@ def named(text: str) -> Chosen | None:
     True
     """
     if "+" not in text:
-        is_rule = text in RULES and all(one.name != text for one in _presets())
-        return Chosen(SampleMean, RULES[text]) if is_rule else None
+        return Chosen(SampleMean, RULES[text]) if text in RULES and text not in _policy_names() else None
     found: dict[str, Any] = {}
     names = [name.strip() for name in text.split("+")]
     for place, name in enumerate(names):
@@ -226,6 +225,12 @@ def _reduce(self: Preset) -> tuple[Any, ...]:
 
 def _unpickled(kinds: tuple[Any, ...], parameters: dict[str, Any]) -> Preset:
     return composition_class(*kinds)(**parameters)
+
+
+def _policy_names() -> set[str]:
+    from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES
+
+    return {*POLICIES, *CONTEXTUAL_POLICIES}
 
 
 def _presets() -> Iterator[type[Preset]]:

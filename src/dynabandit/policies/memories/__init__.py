@@ -7,17 +7,19 @@ from dynabandit.policies.memories.adaptive import Adaptive
 from dynabandit.policies.memories.base import Memory, MemoryKernels, Weights, per_arm
 from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
 from dynabandit.policies.memories.discount import Discount
+from dynabandit.policies.memories.mixture import Mixture, NormalMixture, PoissonMixture
 from dynabandit.policies.memories.sample_mean import SampleMean
 from dynabandit.policies.memories.window import GrowingWindow, Window
 
 __all__ = [
     "MEMORIES", "Adaptive", "Bounded", "BoundedByVariance", "BoundedByWeight", "Discount", "GrowingWindow", "Memory",
-    "MemoryKernels", "SampleMean", "Weights", "Window", "per_arm",
+    "MemoryKernels", "Mixture", "NormalMixture", "PoissonMixture", "SampleMean", "Weights", "Window", "per_arm",
 ]  # fmt: skip
 
 MEMORIES: dict[str, type[Memory]] = {
     kind.name: kind
     for kind in (
-        SampleMean, Window, GrowingWindow, Discount, Bounded, Adaptive, BoundedByVariance, BoundedByWeight,
+        SampleMean, Window, GrowingWindow, Discount, Bounded, Adaptive, BoundedByVariance, BoundedByWeight, Mixture,
+        NormalMixture, PoissonMixture,
     )
 }  # fmt: skip

@@ -11,7 +11,7 @@ from dynabandit.core.context import Context
 from dynabandit.estimators import linear_model
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, row_of
-from dynabandit.policies.memories.mix_weights import LEAST
+from dynabandit.policies.memories.mixture import LEAST
 from dynabandit.policies.rules.score_laws import common_normal_scores
 from dynabandit.validation import LARGEST_FACTOR, LEAST_FACTOR, NORMAL, check_field, number
 

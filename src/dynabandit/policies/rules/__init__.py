@@ -7,14 +7,26 @@ from dynabandit.policies.rules.base import Rule, RuleKernels
 from dynabandit.policies.rules.greedy import Greedy
 from dynabandit.policies.rules.hoeffding import Hoeffding, KLBound, PrintedHoeffding
 from dynabandit.policies.rules.kl_ucb import KLUCB
-from dynabandit.policies.rules.thompson import OptimisticThompson, Thompson
+from dynabandit.policies.rules.thompson import (
+    GammaThompson,
+    NormalThompson,
+    OptimisticGammaThompson,
+    OptimisticNormalThompson,
+    OptimisticThompson,
+    Thompson,
+)
 from dynabandit.policies.rules.ucb import UCB
 
 __all__ = [
-    "KLUCB", "RULES", "UCB", "Greedy", "Hoeffding", "KLBound", "OptimisticThompson", "PrintedHoeffding", "Rule",
+    "KLUCB", "RULES", "UCB", "GammaThompson", "Greedy", "Hoeffding", "KLBound", "NormalThompson",
+    "OptimisticGammaThompson", "OptimisticNormalThompson", "OptimisticThompson", "PrintedHoeffding", "Rule",
     "RuleKernels", "Thompson",
 ]  # fmt: skip
 
 RULES: dict[str, type[Rule]] = {
-    kind.name: kind for kind in (Greedy, UCB, KLUCB, Hoeffding, KLBound, Thompson, OptimisticThompson)
-}
+    kind.name: kind
+    for kind in (
+        Greedy, UCB, KLUCB, Hoeffding, KLBound, Thompson, OptimisticThompson, NormalThompson, OptimisticNormalThompson,
+        GammaThompson, OptimisticGammaThompson,
+    )
+}  # fmt: skip

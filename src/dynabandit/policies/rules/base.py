@@ -56,7 +56,8 @@ class RuleKernels(NamedTuple):
     static: bool = False
     """Whether the score follows from the stored numbers alone: there is no level."""
     family: str | None = None
-    """The family of laws that scores are drawn from, see `Memory.kernels_for`."""
+    """The family of laws that scores are drawn from: "beta", "normal", "gamma" or "student"; see `MemoryKernels.laws`.
+    """
     optimistic: bool = False
     """Whether a draw below the mean of its law is replaced by this mean."""
     explore: Explore | None = None
