@@ -24,6 +24,22 @@ SAME: list[tuple[Any, ...]] = [
         db.compose(memory=WINDOW, rule=db.rules.Hoeffding()),
         db.compose(memory=db.memories.Window, rule="hoeffding", window=500, confidence=0.05),
     ),
+    ("aff-ots", db.policy("ots + adaptive"), db.policy("ots", memory="adaptive"), db.policy("adaptive + ots")),
+    (
+        "odts:memory=5",
+        db.policy("ots + bounded:memory=5"),
+        db.policy("ots", memory=db.memories.Bounded(memory=5)),
+        db.policy("odts", memory=5),
+    ),
+    (
+        "ots + adaptive + glr:delta=0.01,step_size=0.01",
+        db.policy("aff-ots:step_size=0.01 + glr:delta=0.01"),
+        db.policy("aff-ots", detector=db.detectors.GLR(delta=0.01), step_size=0.01),
+        db.policy("ots", memory=db.memories.Adaptive(step_size=0.01), detector="glr", delta=0.01),
+    ),
+    ("d-ts:discount=0.9", db.policy("ts", memory="discount", discount=0.9), db.policy("ts + discount:discount=0.9")),
+    ("sw-kl-ucb:window=500", db.policy("kl-ucb", memory=WINDOW), db.policy("kl-ucb + window:window=500")),
+    ("glr-kl-ucb:delta=0.1", db.policy("kl-ucb + glr:delta=0.1"), db.policy("kl-ucb", detector="glr", delta=0.1)),
     ("ts:prior=[1,3]", db.compose(rule=db.rules.Thompson(prior=(1, 3))), db.policy("ts", rule="ts", prior=(1, 3))),
     ("ucb + sample-mean:xi=0.6", db.compose(rule=db.rules.UCB(xi=0.6)), db.policy("ucb", rule=db.rules.UCB(xi=0.6))),
 ]
@@ -61,6 +77,7 @@ def test_burn_in_and_horizon_are_parameters_of_a_composition() -> None:
         ("ucb + no-memory", "unknown memory, rule or detector 'no-memory'"),
         ("ucb + ts", "a policy has one rule, got 'ucb \\+ ts'"),
         ("window + sample-mean", "a composition needs a rule"),
+        ("uniform + window", "unknown memory, rule or detector 'uniform'"),
         ("ucb + window:window=0", "window must be a whole number of at least 1"),
         ("ucb + window:size=3", "has no parameter 'size'"),
         ("ucb:xi=1 + window:xi=2", "every parameter must be given once, got 'xi' twice"),
@@ -78,7 +95,12 @@ def test_what_is_no_part_is_refused() -> None:
         db.compose(memory=5, rule="ucb")
     with pytest.raises(TypeError, match="'prior' is given twice"):
         db.policy("ts:prior=[1, 1]", prior=(2, 2))
-    assert db.policy("dts", memory=5).parameters["memory"] == 5  # a number is a parameter of this policy
+    with pytest.raises(ValueError, match=r"draws from normal laws, and memory 'window' has none. Memories that have: "):
+        db.policy("normal-ots + window")
+    with pytest.raises(
+        ValueError, match=r"'normal-mixture' learns from rewards .*, but 'glr' from rewards .* \[0, 1\]"
+    ):
+        db.policy("normal-ots + normal-mixture + glr")
 
 
 def test_parameters_with_the_same_name_get_the_name_of_their_part() -> None:

@@ -30,7 +30,7 @@ from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS, REWAR
 from dynabandit.experiments import Experiment, Spec
 from dynabandit.experiments.spec_reader import read_delay, read_environment, read_policy
 from dynabandit.paper.specs import paper as paper_spec
-from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, policy_class
+from dynabandit.policies import CONTEXTUAL_POLICIES, DETECTORS, MEMORIES, POLICIES, RULES, policy_class
 from dynabandit.report.pdf import NO_BROWSER, find_browser, print_pdf
 from dynabandit.results import Results
 
@@ -169,9 +169,12 @@ def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
 
 @app.command(name="list")
 def list_() -> None:
-    """Show all policies and environments, and their parameters."""
+    """Show all policies and environments, the parts that policies are made of, and their parameters."""
     display.print_catalogue("Policies", entries(POLICIES))
     display.print_catalogue("Policies that decide by features", entries(CONTEXTUAL_POLICIES))
+    display.print_catalogue('Rules, the first part of a policy such as "ots + adaptive + glr"', entries(RULES))
+    display.print_catalogue("Memories, its second part", entries(MEMORIES))
+    display.print_catalogue("Detectors, its third part, which may be left out", entries(DETECTORS))
     display.print_catalogue("Environments", entries(ENVIRONMENTS))
     display.print_catalogue("Environments with features", entries(CONTEXTUAL_ENVIRONMENTS))
     _list_plugins("Policies of other packages", plugins.POLICIES, policy_class)

@@ -8,6 +8,7 @@ from dynabandit.core.one_line_syntax import with_written
 from dynabandit.policies import compositions
 from dynabandit.policies.auto import AUTO, resolved
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.compositions import is_part
 from dynabandit.policies.detectors import DETECTORS
 from dynabandit.policies.memories import MEMORIES
 from dynabandit.policies.part import Part
@@ -302,12 +303,7 @@ def policy(name: str | Policy | type[Policy], /, **parameters: Any) -> Policy:
     else:
         kind = policy_class(resolved(name) if isinstance(name, str) else name)
     given = [field.name for field in fields(kind)]
-    if any(is_part(role, parameters, given) for role in compositions.ROLES):
+    if any(role in parameters and (role not in given or is_part(parameters[role])) for role in compositions.ROLES):
         return compositions.made(compositions.parts_of(kind).replaced(parameters), parameters)
     check_parameter_names(f"policy {kind.name!r}", parameters, given)
     return kind(**parameters)
-
-
-def is_part(role: str, parameters: dict[str, Any], fields: list[str]) -> bool:
-    """Whether a parameter is a part of a composition; some policies have a number with the name `memory`."""
-    return role in parameters and (role not in fields or isinstance(parameters[role], (str, type, Part)))

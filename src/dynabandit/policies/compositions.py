@@ -38,7 +38,7 @@ class Chosen:
     def replaced(self, parameters: dict[str, Any]) -> "Chosen":
         """Return the parts with those that are among the parameters, which are removed there."""
         own = {"memory": self.memory, "rule": self.rule, "detector": self.detector}
-        given = {role: _part(role, parameters.pop(role)) for role in ROLES if parameters.get(role) is not None}
+        given = {role: _part(role, parameters.pop(role)) for role in ROLES if is_part(parameters.get(role))}
         return Chosen(**(own | given))
 
     def all(self) -> tuple[Any, ...]:
@@ -255,6 +255,11 @@ def _as_preset(kind: type[Preset], chosen: Chosen, parameters: dict[str, Any]) -
             return None
     allowed = {one.name for one in fields(kind)} - set(visible)
     return kind(**visible, **parameters) if set(parameters) <= allowed else None
+
+
+def is_part(given: Any) -> bool:
+    """Whether a parameter with the name of a role is meant as a part: the memory `bounded` has a number `memory`."""
+    return isinstance(given, (str, type, Part))
 
 
 def _part(role: str, given: Any) -> Any:

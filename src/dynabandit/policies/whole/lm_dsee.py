@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
+from dynabandit.policies import forced_exploration
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.rules import forced_exploration
 from dynabandit.policies.whole import sample_mean_policy
 from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
 from dynabandit.validation import LARGEST_FACTOR, check_field, number
