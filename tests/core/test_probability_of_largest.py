@@ -175,6 +175,17 @@ def test_few_panels_suffice_for_a_tiny_and_a_huge_shape(law: tuple[float, float]
     assert share == pytest.approx(1.0 / 3.0, abs=max(TOLERANCE, law[0]))
 
 
+@pytest.mark.parametrize("scale", [1e-4, 1e-7, 1e-8, 1e-9])
+def test_few_panels_suffice_if_a_law_is_as_narrow_as_doubles_are_apart(scale: float) -> None:
+    """Its integral is not exactly 1 then, so that a little probability seems to be left below it."""
+    laws = [(35.6 + 1e-3 / 3.0, scale, math.inf), (-5.7, 8.4, math.inf), (0.6, 0.5, math.inf)]
+    with mock.patch.object(probability_of_largest, "integrate_panel", wraps=integrate_panel) as panels:
+        probabilities = found(STUDENT, laws, function=probabilities_of_largest)
+    assert panels.call_count < 100
+    above = stats.norm.sf(laws[0][0], -5.7, 8.4)
+    assert probabilities == pytest.approx([1.0 - above, above, 0.0], abs=1e-6)
+
+
 @pytest.mark.parametrize("large", [1e8, 1e10, 1e12])
 @pytest.mark.parametrize("small", [0.05, 0.2, 1.0, 30.0])
 def test_a_small_and_a_huge_shape_are_nearly_a_gamma_law(small: float, large: float) -> None:

@@ -35,6 +35,7 @@ LINEAR_FROM = 40.0  # log-odds from which on the logarithm of a Beta density is 
 LINEAR_DROP = 8.0  # of the logarithm of a density on a panel where it is linear
 CANCELLED_FROM = 1e9  # a logarithm of a density that is the difference of numbers above this has lost digits
 LEAST_LOG = -745.0  # the logarithm of the smallest positive double: smaller gamma draws are 0 and tie
+NARROW = 1e-5  # half of the width of a density relative to its mode, from which on rounding counts
 MOST_PANELS = 100_000
 LARGEST_ERROR = 1e-6  # of the sum of all probabilities
 
@@ -245,8 +246,19 @@ def probabilities_of_largest(
         add_panel(work, rule.weights, t - low, probabilities)
         t, rest = low, 1.0
         for arm in range(arms):
-            rest *= max(1.0 - work.above[arm], 0.0)
+            is_past = family == STUDENT and is_below_narrow_density(densities[arm], t)
+            rest *= 0.0 if is_past else max(1.0 - work.above[arm], 0.0)
     share_rest(family, laws, optimistic, atom, rest, probabilities)
+
+
+@kernel
+def is_below_narrow_density(density: np.ndarray, t: float) -> bool:
+    """Whether a symmetric density is negligible below t, and so narrow that rounding of t makes its integral inexact.
+
+    Otherwise the integral would not be 1 below it either, and narrow panels would go on without end.
+    """
+    mode, _, top = density
+    return t <= mode - (top - mode) and 0.0 < top - mode < NARROW * abs(mode)
 
 
 @kernel
