@@ -50,14 +50,15 @@ def budget() -> Iterator[DrawBudget]:
 
 def play(policy: Policy, values: list[float], budget: DrawBudget) -> None:
     """Let a policy decide and learn; its scores, its state and what it believes must be numbers."""
-    context = Context(DIMENSION, per_arm=False) if policy.functions.contextual else None
+    per_arm = getattr(policy, "model", "separate") in ("shared", "hybrid")
+    context = Context(DIMENSION, per_arm=per_arm) if policy.functions.contextual else None
     run = StepByStep(policy, ARMS, len(values), context=context)
     generator = np.random.default_rng(1)
     for number, value in enumerate(values, start=1):
         budget.allow(MOST_DRAWS)
         run.reveal([0.2, 0.5, 0.8])
         if context is not None:
-            run.show(generator.standard_normal((1, DIMENSION)))
+            run.show(generator.standard_normal((ARMS if per_arm else 1, DIMENSION)))
         arm = run.choose(number)
         assert 0 <= arm < ARMS
         assert not np.isnan(run.scores).any(), f"step {number}: {run.scores}"

@@ -228,9 +228,9 @@ def test_a_number_outside_its_declared_range_is_refused_and_the_replay_knows_the
     for age in (20, 40, 0, 120):
         client.decide("b", context={"age": age})
     before = client.state("b").state_hash
-    for age in (1e100, 121, -1):
-        answer = http.post("/v1/bandits/b/decisions", json={"context": {"age": age}})
-        problem = f"context: feature 'age' must be between 0 and 120, got {age}"
+    for wrong in (1e100, 121, -1):
+        answer = http.post("/v1/bandits/b/decisions", json={"context": {"age": wrong}})
+        problem = f"context: feature 'age' must be between 0 and 120, got {wrong}"
         assert (answer.status_code, answer.json()["problem"][: len(problem)]) == (422, problem)
     assert client.state("b").state_hash == before
     [log] = [one for one in verify(server.store) if one.name == "b"]
