@@ -2,6 +2,7 @@
 # make paper          run the paper's experiments, draw its figures and check its claims
 # make test           run all linters and tests
 # make golden         compare all decisions with the recorded golden results (slow)
+# make sweep          try every parameter of everything over its whole range in compiled code
 # make same-decisions BASE=<commit>  compare all that every policy does with an earlier commit, bit by bit
 # make coverage       measure branch coverage of the algorithms without compiled code; at least 95 %
 # make mutants        mutation testing of the algorithms; takes hours
@@ -25,7 +26,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit compiled interpreted coverage mutants test-steady browser golden same-decisions test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
+.PHONY: setup test lint unit compiled interpreted coverage mutants test-steady browser golden sweep same-decisions test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
 
 setup: $(READY)
 
@@ -100,6 +101,11 @@ golden: $(READY)
 	$(BIN)/python tests/golden/check.py paper
 	NUMBA_DISABLE_JIT=1 $(BIN)/python tests/golden/check.py
 	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python tests/tools/cudasim.py tests/golden/check.py
+
+# Every value of every parameter of all policies, environments, reward laws, delays and estimators in compiled code, in
+# processes with a time limit: a loop without end is found, and named. `make test` does a part of it
+sweep: $(READY)
+	DYNABANDIT_SWEEP=1 $(BIN)/pytest -n auto --dist worksteal --durations=10 tests/simulation/test_compiled_sweep.py
 
 # Choices, scores, states and saved bandits of every policy as they were at the commit BASE; options, given as
 # SAME="--only ucb --mode interpreted", are in scripts/compare_policies.py

@@ -7,13 +7,22 @@ quantiles of every law. All errors must be below 1e-8; the documentation promise
 import math
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
+from dynabandit.core import probability_of_largest
 from dynabandit.core.compilation import compiled
-from dynabandit.core.probability_of_largest import BETA, GAMMA, STUDENT, gauss_legendre, probabilities_of_largest
+from dynabandit.core.probability_of_largest import (
+    BETA,
+    GAMMA,
+    STUDENT,
+    gauss_legendre,
+    integrate_panel,
+    probabilities_of_largest,
+)
 
 TOLERANCE = 1e-8
 RULE = gauss_legendre()
@@ -152,6 +161,42 @@ def test_tiny_shapes(scale: float) -> None:
     p, q = a / (a + b), c / (c + d)
     expected = p * (1.0 - q) + p * q * d / (b + d) + (1.0 - p) * (1.0 - q) * a / (a + c)
     assert found(BETA, laws)[0] == pytest.approx(expected, abs=max(20.0 * scale, TOLERANCE))
+
+
+@pytest.mark.parametrize("law", [(1e-12, 1e12), (1e-12, 2e5), (3e-8, 1e9), (1e-4, 1e12), (0.09, 1e12), (0.2, 1e12)])
+def test_few_panels_suffice_for_a_tiny_and_a_huge_shape(law: tuple[float, float]) -> None:
+    """Seconds of computing for a hundred arms would keep a service from answering others."""
+    with mock.patch.object(probability_of_largest, "integrate_panel", wraps=integrate_panel) as panels:
+        probabilities = found(BETA, [law] * 3, function=probabilities_of_largest)
+    assert panels.call_count < 100
+    assert probabilities == pytest.approx(np.full(3, 1.0 / 3.0), abs=1e-6)
+    # Below its top, the logarithm of such a draw is nearly exponential
+    share = found(BETA, [law, (2.0 * law[0], law[1])])[0]
+    assert share == pytest.approx(1.0 / 3.0, abs=max(TOLERANCE, law[0]))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-7, 1e-8, 1e-9])
+def test_few_panels_suffice_if_a_law_is_as_narrow_as_doubles_are_apart(scale: float) -> None:
+    """Its integral is not exactly 1 then, so that a little probability seems to be left below it."""
+    laws = [(35.6 + 1e-3 / 3.0, scale, math.inf), (-5.7, 8.4, math.inf), (0.6, 0.5, math.inf)]
+    with mock.patch.object(probability_of_largest, "integrate_panel", wraps=integrate_panel) as panels:
+        probabilities = found(STUDENT, laws, function=probabilities_of_largest)
+    assert panels.call_count < 100
+    above = stats.norm.sf(laws[0][0], -5.7, 8.4)
+    assert probabilities == pytest.approx([1.0 - above, above, 0.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("large", [1e8, 1e10, 1e12])
+@pytest.mark.parametrize("small", [0.05, 0.2, 1.0, 30.0])
+def test_a_small_and_a_huge_shape_are_nearly_a_gamma_law(small: float, large: float) -> None:
+    """The logarithms of such densities are small differences of huge numbers."""
+    laws = [(small, large), (1.5 * small, 1.2 * large), (1.1 * small, large)]
+    as_gamma = found(GAMMA, [(a, b, a / b) for a, b in laws])
+    error = 10.0 * (small + 1.0) / large + TOLERANCE
+    assert found(BETA, laws) == pytest.approx(as_gamma, abs=error)
+    mirrored = [(b, a) for a, b in laws]
+    smallest = found(BETA, mirrored[:2])  # of two draws, the larger one is the one whose mirror image is smaller
+    assert smallest == pytest.approx(found(BETA, laws[:2])[::-1], abs=error)
 
 
 @pytest.mark.parametrize("size", [1e6, 1e9, 1e12, 1e15])

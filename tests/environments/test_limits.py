@@ -14,7 +14,7 @@ ENVIRONMENTS: list[Case] = [
     ("case-3", {}, "arms", ((2, 3), (1, 0))),
     ("reflected-walk", {}, "variance", NOT_NEGATIVE),
     ("ar-1", {}, "persistence", UNIT),
-    ("ar-1", {}, "spread", NOT_NEGATIVE),
+    ("ar-1", {}, "spread", numbers(0.0, 1e300)),
     ("burst", {}, "first", wholes(1)),
     ("burst", {}, "length", wholes(0)),
     ("burst", {}, "rate", UNIT),
@@ -55,7 +55,7 @@ REWARD_LAWS: list[Case] = [
     ("normal", {}, "deviation", ((0.0, 1e98), (-5e-324, -0.5, 1.1e98))),
     ("counts", {}, "scale", numbers(0.0, 1000.0, opened="low")),
     ("revenue", {}, "conversion", POSITIVE_UNIT),
-    ("revenue", {}, "median", ((5e-324, 1e50), (0.0, -0.5, 1.1e50))),
+    ("revenue", {}, "median", ((1e-50, 1e50), (0.0, -0.5, 0.9e-50, 1.1e50))),
     ("revenue", {}, "log_deviation", numbers(0.0, 5.0)),
 ]
 DELAYS: list[Case] = [

@@ -145,7 +145,7 @@ def test_bounded_rewards_at_the_ends_of_the_path_are_certain(value: float) -> No
         ("counts", {"scale": 1001}, "scale must be a number in (0, 1000], got 1001"),
         ("revenue", {"conversion": 0}, "conversion must be a number in (0, 1], got 0"),
         ("revenue", {"conversion": 1.5}, "conversion must be a number in (0, 1], got 1.5"),
-        ("revenue", {"median": 0}, "median must be a number in (0, 1e+50], got 0"),
+        ("revenue", {"median": 0}, "median must be a number in [1e-50, 1e+50], got 0"),
         ("revenue", {"log_deviation": 6}, "log_deviation must be a number in [0, 5], got 6"),
     ],
 )

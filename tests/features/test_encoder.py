@@ -134,6 +134,31 @@ def test_a_number_can_be_used_as_it_is() -> None:
         encoder.encode({"x": 1e7})
 
 
+def test_a_number_outside_its_declared_range_is_refused() -> None:
+    declaration = {"kind": "number", "low": -3, "high": 120.5, "required": True}
+    encoder = FeatureEncoder({"x": declaration, "y": {"kind": "number", "low": 0}, "z": "number"})
+    for x, y in ((-3, 0), (120.5, 1e100)):
+        assert np.isfinite(encoder.encode({"x": x, "y": y})).all()
+    for value, shown in ((120.6, "120.6"), (-3.1, "-3.1"), (1e100, r"1e\+100"), (1e101, r"1e\+101")):
+        with pytest.raises(ValueError, match=rf"feature 'x' must be between -3 and 120.5, got {shown}\. Features: "):
+            encoder.encode({"x": value})
+    with pytest.raises(ValueError, match=r"feature 'y' must be between 0 and 1e\+100, got -1\. Features: "):
+        encoder.encode({"x": 0, "y": -1})
+    with pytest.raises(ValueError, match="feature 'x' must be a finite number, got nan"):
+        encoder.encode({"x": math.nan})
+
+
+def test_the_range_of_a_number_is_saved_and_without_one_nothing_new_is() -> None:
+    encoder = FeatureEncoder({"x": {"kind": "number", "low": 0, "high": 7}, "y": {"kind": "number", "low": 0}})
+    saved = encoder.to_json()
+    assert [(one.get("low"), one.get("high")) for one in saved["features"].values()] == [(0.0, 7.0), (0.0, None)]
+    with pytest.raises(ValueError, match="feature 'x' must be between 0 and 7, got 8"):
+        FeatureEncoder.from_json(json.loads(json.dumps(saved))).encode({"x": 8})
+    # Otherwise the states of bandits would have other hashes than those that earlier releases have saved
+    plain = FeatureEncoder({"x": "number"}).to_json()["features"]["x"]
+    assert plain == {"kind": "number", "required": False, "standardise": True, "forgetting": 0.99999}
+
+
 def test_encoding_changes_nothing_and_the_state_survives_json() -> None:
     encoder = FeatureEncoder(KINDS)
     for hour in (3.25, 7.5, 11.0):
@@ -233,6 +258,15 @@ def test_a_bad_value_is_named_with_the_known_features(
         ({"hour": {"kind": "number", "forgetting": 0}}, ValueError, "forgetting of feature 'hour' must be a number in"),
         ({"hour": {"kind": "number", "standardise": 1}}, TypeError, "standardise of feature 'hour' must be True or"),
         ({"hour": {"kind": "boolean", "required": 1}}, TypeError, "required of feature 'hour' must be True or False"),
+        ({"hour": {"kind": "number", "low": "0"}}, TypeError, "low of feature 'hour' must be a number in [-1e+100,"),
+        ({"hour": {"kind": "number", "high": math.nan}}, ValueError, "high of feature 'hour' must be a number in"),
+        ({"hour": {"kind": "number", "low": 24, "high": 0}}, ValueError, "low of feature 'hour' must be below 0, got"),
+        ({"hour": {"kind": "number", "low": 24, "high": 24}}, ValueError, "low of feature 'hour' must be below 24,"),
+        (
+            {"hour": {"kind": "number", "high": 1e7, "standardise": False}},
+            ValueError,
+            "high of feature 'hour' must be a number in [-1e+06, 1e+06], got 10000000.0",
+        ),
         ({"e": "vector"}, TypeError, 'feature \'e\' needs a size: {"kind": "vector", "size": 16}'),
         ({"e": {"kind": "vector", "size": 0}}, ValueError, "size of feature 'e' must be a whole number of at least 1"),
         ({"c": {"kind": "category", "columns": 0}}, ValueError, "columns of feature 'c' must be a whole number"),

@@ -33,7 +33,9 @@ WIDTH = 4.0  # of a panel, in standard deviations of a normal density
 FLATTEST = 3.0  # the width of a panel near a point where densities have a singularity at a distance of pi
 LINEAR_FROM = 40.0  # log-odds from which on the logarithm of a Beta density is linear
 LINEAR_DROP = 8.0  # of the logarithm of a density on a panel where it is linear
+CANCELLED_FROM = 1e9  # a logarithm of a density that is the difference of numbers above this has lost digits
 LEAST_LOG = -745.0  # the logarithm of the smallest positive double: smaller gamma draws are 0 and tie
+NARROW = 1e-5  # half of the width of a density relative to its mode, from which on rounding counts
 MOST_PANELS = 100_000
 LARGEST_ERROR = 1e-6  # of the sum of all probabilities
 
@@ -93,6 +95,10 @@ def stirling_rest(x: float) -> float:
 def beta_drop(a: float, b: float, d: float) -> float:
     """Return the logarithm of a Beta density of log-odds, at distance d from its mode, relative to the mode."""
     n = a + b
+    if n > CANCELLED_FROM:
+        small, large, above = (a, b, d) if a < b else (b, a, -d)
+        if above < 700.0 and small * math.exp(above) < large:
+            return small * above - n * math.log1p(small / n * math.expm1(above))
     if d < 0.0:
         inner = math.log1p(a / n * math.expm1(d)) if d > -1.0 else math.log(b / n + a / n * math.exp(d))
         return a * d - n * inner
@@ -136,6 +142,8 @@ def density_of(family: int, law: np.ndarray) -> Density:
     d = 6.0 / math.sqrt(precision)
     if family == GAMMA:  # far beyond the solution, iterations are about 1 apart: too many if a shape is tiny
         d = min(d, 5.0 if a > 0.01 else math.log1p(-NEGLIGIBLE_DROP / a))
+    elif a < 0.1 and b > 1e5:  # nearly the same law; panels too far above the mode have a width of 1 / sqrt(b)
+        d = min(d, math.log1p(-NEGLIGIBLE_DROP / a))
     for _ in range(6):
         slope = a * math.expm1(d) if family == GAMMA else beta_slope(a, b, d)
         d = max(d + (drop(family, law, d) - NEGLIGIBLE_DROP) / slope, 0.0)
@@ -238,8 +246,19 @@ def probabilities_of_largest(
         add_panel(work, rule.weights, t - low, probabilities)
         t, rest = low, 1.0
         for arm in range(arms):
-            rest *= max(1.0 - work.above[arm], 0.0)
+            is_past = family == STUDENT and is_below_narrow_density(densities[arm], t)
+            rest *= 0.0 if is_past else max(1.0 - work.above[arm], 0.0)
     share_rest(family, laws, optimistic, atom, rest, probabilities)
+
+
+@kernel
+def is_below_narrow_density(density: np.ndarray, t: float) -> bool:
+    """Whether a symmetric density is negligible below t, and so narrow that rounding of t makes its integral inexact.
+
+    Otherwise the integral would not be 1 below it either, and narrow panels would go on without end.
+    """
+    mode, _, top = density
+    return t <= mode - (top - mode) and 0.0 < top - mode < NARROW * abs(mode)
 
 
 @kernel

@@ -11,6 +11,7 @@ from dynabandit.core.streams import PATH, START, normal_pair, uniform, words
 from dynabandit.environments.base import Environment, EnvironmentFunctions, EnvironmentStep
 from dynabandit.validation import check_field, number
 
+LARGEST_SPREAD = 1e300  # times a normal number it must stay finite
 POSITION, SPARE = range(2)  # SPARE: the second normal number of a pair, for the next step
 
 
@@ -165,7 +166,7 @@ class Autoregressive(Environment):
     persistence
         The autocorrelation of successive steps, in [0, 1]; about 1 / (1 - persistence) steps are correlated.
     spread
-        The standard deviation of the stationary distribution of the process, at least 0.
+        The standard deviation of the stationary distribution of the process, in [0, 1e300].
 
     Examples
     --------
@@ -190,7 +191,7 @@ class Autoregressive(Environment):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_field(self, "persistence", number, 0.0, 1.0)
-        check_field(self, "spread", number, 0.0, math.inf)
+        check_field(self, "spread", number, 0.0, LARGEST_SPREAD)
 
     def params(self) -> AutoregressiveParams:
         deviation = self.spread * math.sqrt(1.0 - self.persistence**2)

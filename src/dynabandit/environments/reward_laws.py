@@ -12,7 +12,15 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta, not_empty, poisson
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import REWARD, Stream, normal_pair, uniform, words
-from dynabandit.validation import LARGEST_REWARD, RewardDomain, check_field, check_parameter_names, number, unknown
+from dynabandit.validation import (
+    LARGEST_REWARD,
+    SMALLEST_AMOUNT,
+    RewardDomain,
+    check_field,
+    check_parameter_names,
+    number,
+    unknown,
+)
 
 LARGEST_SCALE = 1000.0  # the time of a Poisson draw grows with its mean
 AMOUNT_ATTEMPT = 1  # attempt 0 of the stream decides whether there is an amount
@@ -319,7 +327,7 @@ class Revenue(RewardLaw):
     conversion
         The probability of an amount where the path is 1, in (0, 1].
     median
-        The median amount, positive.
+        The median amount, in [1e-50, 1e50].
     log_deviation
         The standard deviation of the logarithm of an amount, in [0, 5]; with 1, one amount in six is more than 2.7
         times the median.
@@ -349,7 +357,7 @@ class Revenue(RewardLaw):
 
     def __post_init__(self) -> None:
         check_field(self, "conversion", number, 0.0, 1.0, open_low=True)
-        check_field(self, "median", number, 0.0, math.sqrt(LARGEST_REWARD), open_low=True)
+        check_field(self, "median", number, math.sqrt(SMALLEST_AMOUNT), math.sqrt(LARGEST_REWARD))
         check_field(self, "log_deviation", number, 0.0, 5.0)
 
     def params(self) -> RevenueParams:

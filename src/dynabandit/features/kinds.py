@@ -64,13 +64,25 @@ class Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Feature):
-    """A number in one column, by default standardised by the mean and variance of the values so far."""
+    """A number in one column, by default standardised by the mean and variance of the values so far.
+
+    Values below `low` or above `high` are refused, so that they cannot change mean and variance.
+
+    Examples
+    --------
+    >>> Number(name="age", low=0, high=120).checked(1e100)
+    Traceback (most recent call last):
+        ...
+    ValueError: feature 'age' must be between 0 and 120, got 1e+100
+    """
 
     kind = "number"
     valid = "a finite number"
 
     standardise: bool = True
     forgetting: float = 0.99999
+    low: float | None = None
+    high: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,6 +90,21 @@ class Number(Feature):
             raise TypeError(f"standardise of feature {self.name!r} must be True or False, got {self.standardise!r}")
         forgetting = number(f"forgetting of feature {self.name!r}", self.forgetting, 0.0, 1.0, open_low=True)
         set_fields(self, forgetting=forgetting)
+        for name, end in (("low", self.low), ("high", self.high)):
+            if end is not None:
+                largest = self._largest
+                set_fields(self, **{name: number(f"{name} of feature {self.name!r}", end, -largest, largest)})
+        lowest, highest = self._ends
+        if not lowest < highest:
+            raise ValueError(f"low of feature {self.name!r} must be below {highest:.15g}, got {lowest:.15g}")
+
+    @property
+    def _largest(self) -> float:
+        return LARGEST_NUMBER if self.standardise else LARGEST_AS_IS
+
+    @functools.cached_property
+    def _ends(self) -> tuple[float, float]:
+        return -self._largest if self.low is None else self.low, self._largest if self.high is None else self.high
 
     def checked(self, value: Any) -> float:
         """Return a valid value as a float."""
@@ -89,12 +116,19 @@ class Number(Feature):
             result = math.inf
         except (TypeError, ValueError):
             raise self.bad_type(value) from None
-        largest = LARGEST_NUMBER if self.standardise else LARGEST_AS_IS
-        if not -largest <= result <= largest:
-            if math.isfinite(result):
-                raise _too_large(self, largest, value)
-            raise self.bad(value)
+        lowest, highest = self._ends
+        if not lowest <= result <= highest:
+            if not math.isfinite(result):
+                raise self.bad(value)
+            if self.low is None and self.high is None:
+                raise _too_large(self, highest, value)
+            valid = f"between {lowest:.15g} and {highest:.15g}"
+            raise ValueError(f"feature {self.name!r} must be {valid}, got {_shown(value)}")
         return result
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration with all options; without ends it is that of earlier releases, and so is its hash."""
+        return {name: value for name, value in super().to_json().items() if value is not None}
 
     def write(self, vector: np.ndarray, first: int, value: Any, moments: RunningMoments | None) -> None:
         """Write the standardised value, or the value as it is."""

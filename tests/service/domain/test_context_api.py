@@ -17,6 +17,7 @@ from dynabandit.cli.commands import app
 from dynabandit.client import Client
 from dynabandit.core.context import Context
 from dynabandit.service.domain import changes
+from dynabandit.service.verify import verify
 from tools.harness import ARMS, ManualClock, Running, run_apart
 from tools.waiting import PATIENCE
 
@@ -216,6 +217,24 @@ def test_what_does_not_fit_is_refused_by_name_and_changes_nothing(
     assert (answer.status_code, answer.json()["problem"][: len(problem)]) == (422, problem)
     assert client.state("b").state_hash == before
     assert len(list(client.events("b"))) == 2
+
+
+def test_a_number_outside_its_declared_range_is_refused_and_the_replay_knows_the_range(
+    client: Client, http: httpx.Client, server: Running
+) -> None:
+    """A single large value would otherwise make those of all later decisions nearly equal."""
+    features = {"age": {"kind": "number", "low": 0, "high": 120}}
+    client.create("b", ARMS, "ucb", features=features, seed=1)
+    for age in (20, 40, 0, 120):
+        client.decide("b", context={"age": age})
+    before = client.state("b").state_hash
+    for wrong in (1e100, 121, -1):
+        answer = http.post("/v1/bandits/b/decisions", json={"context": {"age": wrong}})
+        problem = f"context: feature 'age' must be between 0 and 120, got {wrong}"
+        assert (answer.status_code, answer.json()["problem"][: len(problem)]) == (422, problem)
+    assert client.state("b").state_hash == before
+    [log] = [one for one in verify(server.store) if one.name == "b"]
+    assert (log.problem, log.steps, log.state_hash) == (None, 4, before)
 
 
 @pytest.mark.promise(226)

@@ -1,25 +1,31 @@
 """Another policy: what it would do, and the change to it while decisions go on."""
 
+import re
 import socket
 import sys
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
+from unittest import mock
 
 import httpx
 import pytest
 
 import dynabandit as db
 from dynabandit.client import Client, ServiceError
+from dynabandit.policies import CONTEXTUAL_POLICIES
 from dynabandit.service import preview_worker
 from dynabandit.service.api_types import ArmState, PreviewArm, SetPolicy
+from dynabandit.service.compaction import compact
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.events import Settlement
 from dynabandit.service.domain.log_start import read_start
 from dynabandit.service.domain.warm_start import WarmStart
+from dynabandit.service.errors import UnusablePolicyError
 from dynabandit.service.service import MAX_PREVIEWS
 from dynabandit.service.stores import SqliteStore, open_store
+from dynabandit.service.verify import verify_bandit
 from tools.harness import ARMS, Running, assert_replay_agrees, running, status_of, talking
 from tools.shop import FEATURES, Shop
 from tools.waiting import PATIENCE, wait_for
@@ -456,3 +462,52 @@ def test_a_new_policy_has_learned_all_rewards_so_far(client: Client) -> None:
     assert [one.arm for one in client.decide_many("b", 50)] == [twin.choose() for _ in range(50)]
     assert status_of(client.set_policy, "b", "nonsense") == 422
     assert status_of(client.set_policy, "b", "best-arm") == 422
+
+
+@pytest.mark.parametrize("policy", ["log-linear-ts", "aff-log-linear-ts"])
+@pytest.mark.parametrize("prior", [1e-12, 1e12])
+def test_the_log_of_a_policy_with_the_least_or_the_largest_prior_can_be_read(
+    make_shop: Any, policy: str, prior: float
+) -> None:
+    shop = make_shop(policy=policy, parameters={"prior": prior}, features={"hour": "number"}, rewards="counts")
+    for number in range(40):
+        made = shop.decide(context={"hour": (number * 7) % 24})
+        shop.reward(made, [0.0, 3.0, 2.0**53, 1.0][number % 4])
+    shop.assert_replays()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # with this prior they cannot compute
+@pytest.mark.parametrize("policy", ["log-linear-ts", "aff-log-linear-ts"])
+def test_a_log_of_0_2_0_with_a_parameter_out_of_its_range_says_the_way_out_which_works(
+    make_shop: Any, policy: str
+) -> None:
+    """Release 0.2.0 accepted every positive prior, with which these policies soon computed no numbers."""
+    [checks] = (
+        sys.modules[one.__module__] for one in CONTEXTUAL_POLICIES[policy].__mro__ if one.__name__ == "RegressionPolicy"
+    )
+    release_0_2_0 = mock.patch.object(checks, "LEAST_FACTOR", 1e-300)
+    with release_0_2_0:
+        shop = make_shop(policy=policy, parameters={"prior": 1e-300}, features={"hour": "number"}, rewards="counts")
+        for hour in (3, 14, 20):
+            shop.reward(shop.decide(context={"hour": hour}), 1.0)
+
+    way_out = (
+        "prior must be a number in [1e-12, 1e+12], got 1e-300; change the policy with the release that made it, "
+        "compact the log with that release, and open the store again"
+    )
+    problem = verify_bandit(shop.store, shop.bandit_number, "b").problem
+    assert problem is not None
+    assert way_out in problem
+    shop.work.states.clear()
+    with pytest.raises(UnusablePolicyError, match=re.escape(way_out)):
+        shop.decide(context={"hour": 7})
+
+    with release_0_2_0:
+        shop.work.states.clear()
+        shop.run(lambda: changes.set_policy(shop.work, "b", SetPolicy(policy, {"prior": 1.0})))
+        [compacted] = compact(shop.store, before=2e12, now=0.0)
+        assert compacted.problem is None
+    shop.work.states.clear()
+    shop.reward(shop.decide(context={"hour": 7}), 1.0)
+    assert shop.state.bandit.step == 4
+    shop.assert_replays()

@@ -20,6 +20,7 @@ FILTERS = len(SLOTS)
 # shared: for each drift the logarithm of its weight, then its share of all weights
 DRIFTS = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03)  # equally likely a priori, if the drift is learned
 LEARNT = "learnt"
+SMALLEST_VARIANCE = 1e-300  # variances may underflow to 0
 SMALLEST_MEAN = 0.01  # for the variance of a 0/1 reward, which is 0 if its mean is 0 or 1
 
 
@@ -247,5 +248,6 @@ class KalmanTS(Policy):
         shares = shared[drifts : 2 * drifts]
         mean, variance = shares @ filters
         predicted = np.minimum(self.persistence**2 * filters[:, 1] + params.drifts, params.variance)
-        kept = float(shares @ np.minimum(filters[:, 1] / predicted, 1.0))
-        return Belief(float(mean), float(mean * (1.0 - mean)), kept, float(noise(mean) / variance))
+        kept = float(shares @ np.minimum(filters[:, 1] / np.maximum(predicted, SMALLEST_VARIANCE), 1.0))
+        size = float(noise(mean) / max(variance, SMALLEST_VARIANCE))
+        return Belief(float(mean), float(mean * (1.0 - mean)), kept, size)
