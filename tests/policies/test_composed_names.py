@@ -97,10 +97,8 @@ def test_what_is_no_part_is_refused() -> None:
         db.policy("ts:prior=[1, 1]", prior=(2, 2))
     with pytest.raises(ValueError, match=r"draws from normal laws, and memory 'window' has none. Memories that have: "):
         db.policy("normal-ots + window")
-    with pytest.raises(
-        ValueError, match=r"'normal-mixture' learns from rewards .*, but 'glr' from rewards .* \[0, 1\]"
-    ):
-        db.policy("normal-ots + normal-mixture + glr")
+    with pytest.raises(ValueError, match=r"'poisson-mixture' learns from rewards .*, but 'glr' from rewards .*0, 1"):
+        db.policy("gamma-ots + poisson-mixture + glr")
 
 
 def test_parameters_with_the_same_name_get_the_name_of_their_part() -> None:
