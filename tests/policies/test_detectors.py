@@ -11,12 +11,14 @@ import dynabandit as db
 from dynabandit.checks import DocumentationAdvice, check_policy
 from dynabandit.policies import PolicyState
 from dynabandit.policies.composition import HorizonPreset, Preset
-from dynabandit.policies.detectors import Detector, cusum, glr, halves
+from dynabandit.policies.detectors import adwin, cusum, glr, halves
 from dynabandit.policies.memories import window
 from dynabandit.policies.memories.discount import Discount
 from dynabandit.policies.memories.sample_mean import SampleMean
 from dynabandit.policies.memories.window import Window
-from dynabandit.policies.rules import greedy, thompson, ucb
+from dynabandit.policies.part import Setting
+from dynabandit.policies.rules import greedy, kl_ucb, thompson, ucb
+from oracles import adwin as adwin_oracle
 from tools.driver import Driver
 
 CHANGE, LATER = 1500, 250  # the step of the change, and how many steps later the arm must be found again
@@ -62,6 +64,14 @@ class GLREpsGreedy(HorizonPreset):
     burn_in: int = 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class AdwinKLUCB(Preset):
+    name = "adwin-kl-ucb"
+    made_of = SampleMean, kl_ucb.KLUCB(), adwin.Adwin
+
+    burn_in: int = 1
+
+
 GIVEN: dict[str, tuple[type[Preset], dict[str, Any]]] = {
     "glr-ots": (GLROTS, {}),
     "glr-ots, global": (GLROTS, {"restart": "global"}),
@@ -70,6 +80,7 @@ GIVEN: dict[str, tuple[type[Preset], dict[str, Any]]] = {
     "m-ts": (MTS, {"window": 100, "threshold": 20.0}),
     "cusum-sw-ots": (CusumSWOTS, {"drift": 0.15}),
     "glr-eps-greedy": (GLREpsGreedy, {}),
+    "adwin-kl-ucb": (AdwinKLUCB, {}),
 }
 
 
@@ -80,15 +91,10 @@ def made(name: str) -> Preset:
 
 def without_detector(policy: Preset) -> Preset:
     memory, rule, _ = policy.parts()
-    parts: dict[str, Any] = {
-        "name": "without",
-        "made_of": (memory, rule),
-        "__doc__": "The same without a test.",
-        "__annotations__": {},
-    }
-    kind: Any = type("Without", (Preset,), parts)
-    made: Preset = dataclass(frozen=True, kw_only=True)(kind)(burn_in=policy.burn_in)
-    return made
+    members = {"name": "without", "made_of": (memory, rule), "__doc__": "", "__annotations__": {}}
+    kind: Any = dataclass(frozen=True, kw_only=True)(type("Without", (Preset,), members))
+    made_without: Preset = kind(burn_in=policy.burn_in)
+    return made_without
 
 
 def rewards(seed: int, steps: int, change: int | None = None) -> np.ndarray:
@@ -202,22 +208,56 @@ def test_exact_probabilities_add_up_to_one_and_leave_every_arm_its_part_of_the_e
     assert min(found.values()) >= explored / 3.0 - 1e-9
 
 
-def share_of(detector: Detector, state: PolicyState, number: int, params: Any) -> float:
-    assert detector.kernels.share is not None
-    return detector.kernels.share(state, number, params)
-
-
 @pytest.mark.parametrize("scale", [0.0, 1e6])
 def test_the_share_of_random_exploration_is_a_probability(scale: float) -> None:
     state = PolicyState(np.zeros((2, 3)), np.array([0.0, 5.0, 0.0, 1.0]), np.zeros(3))
-    for detector in (glr.GLR(scale=scale), glr.GLRDiminishing(scale=scale)):
-        params = detector.params(db.policies.GLRKLUCB(horizon=1000)._setting(3))
+    for detector, share in (
+        (glr.GLR(scale=scale), glr.share),
+        (glr.GLRDiminishing(scale=scale), glr.diminishing_share),
+    ):
+        params = detector.params(Setting(arms=3, horizon=1000))
         for step in (1, 7, 500):
-            assert share_of(detector, state, step, params) == (0.0 if scale == 0.0 else 1.0)
+            assert share(state, step, params) == (0.0 if scale == 0.0 else 1.0)
 
 
 def test_diminishing_random_exploration_has_the_share_of_the_paper() -> None:
     state = PolicyState(np.zeros((2, 3)), np.array([0.0, 1.0, 100.0, 1.0]), np.zeros(3))  # a restart at step 100
-    detector = glr.GLRDiminishing(scale=0.5, delta=0.1)
-    params = detector.params(db.policies.GLRKLUCB(horizon=1000)._setting(3))
-    assert [share_of(detector, state, 100 + age, params) for age in (1, 4, 25)] == [0.5, 0.25, 0.1]
+    params = glr.GLRDiminishing(scale=0.5, delta=0.1).params(Setting(arms=3))
+    assert [glr.diminishing_share(state, 100 + age, params) for age in (1, 4, 25)] == [0.5, 0.25, 0.1]
+
+
+# --- ADWIN against its oracle -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.002, 0.3])
+@pytest.mark.parametrize(("every", "buckets"), [(1, 5), (10, 5), (3, 2)])
+def test_adwin_restarts_where_its_oracle_does_and_keeps_the_same_sums(delta: float, every: int, buckets: int) -> None:
+    drawn = np.random.default_rng(8)
+    means = np.repeat([0.7, 0.2, 0.25, 0.9, 0.5], 160)
+    values = [float(value) for value in 0.9 * (drawn.random(means.size) < means) + 0.1 * drawn.random(means.size)]
+    expected, left = adwin_oracle.restarts(values, delta, every, buckets)
+    parameters: dict[str, Any] = {"delta": delta, "every": every, "buckets": buckets}
+    driver = Driver(AdwinKLUCB(**parameters), arms=2)
+    found = []
+    for number, value in enumerate(values, start=1):
+        driver.feed(1, value)
+        if driver.slot("plays")[1] == 0.0:
+            found.append(number)
+    assert found == expected
+    assert len(found) >= 3
+    rows = driver.memory[len(driver.policy.slots) :, 1].reshape(adwin.SIZES, buckets + 1)
+    for size, (held, *sums) in enumerate(rows.tolist()):
+        same_size = [bucket for bucket in left if len(bucket) == 2**size]
+        assert held == len(same_size)
+        assert sums[: int(held)] == pytest.approx([sum(bucket) for bucket in same_size], rel=1e-12)
+
+
+def test_adwin_drops_the_oldest_sums_when_those_of_all_sizes_are_full() -> None:
+    memory = np.zeros((adwin.SIZES * 3, 1))
+    for size in range(adwin.SIZES):
+        memory[3 * size : 3 * size + 3, 0] = 2.0, 2.0**size, 2.0**size  # rewards of 1
+    before, _ = adwin.count_and_total(memory, 0, 2)
+    adwin.insert(memory, 0, 1.0, 2)
+    count, total = adwin.count_and_total(memory, 0, 2)
+    assert count == total == before + 1.0 - 2.0**adwin.SIZES
+    assert memory[::3, 0].tolist() == [1.0] * adwin.SIZES

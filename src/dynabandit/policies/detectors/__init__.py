@@ -3,11 +3,12 @@
 A detector must not know which memory and which rule it works with: it sees rewards, and how many an arm has.
 """
 
+from dynabandit.policies.detectors.adwin import Adwin
 from dynabandit.policies.detectors.base import Detector, DetectorKernels
 from dynabandit.policies.detectors.cusum import Cusum
 from dynabandit.policies.detectors.glr import GLR, GLRDiminishing
 from dynabandit.policies.detectors.halves import Halves
 
-__all__ = ["DETECTORS", "GLR", "Cusum", "Detector", "DetectorKernels", "GLRDiminishing", "Halves"]
+__all__ = ["Adwin", "DETECTORS", "GLR", "Cusum", "Detector", "DetectorKernels", "GLRDiminishing", "Halves"]
 
-DETECTORS: dict[str, type[Detector]] = {kind.name: kind for kind in (GLR, GLRDiminishing, Cusum, Halves)}
+DETECTORS: dict[str, type[Detector]] = {kind.name: kind for kind in (GLR, GLRDiminishing, Cusum, Halves, Adwin)}
