@@ -92,8 +92,8 @@ def test_dts_never_holds_more_than_its_memory_and_never_scores_nan() -> None:
 
 
 def test_adaptive_discount_of_a_forgetting_factor_of_zero_is_one_when_fresh_and_zero_when_idle() -> None:
-    assert exponential(LOG_ZERO, 0, 100) == 1.0
-    assert exponential(LOG_ZERO, 1, 100) == 0.0
+    assert exponential(LOG_ZERO, 0, 100, 0.0) == 1.0
+    assert exponential(LOG_ZERO, 1, 100, 0.0) == 0.0
 
 
 def test_a_sliding_window_longer_than_the_run_is_no_window() -> None:

@@ -20,10 +20,8 @@ from dynabandit.policies.presets.adaptive import (
     OptimisticDTS,
 )
 from dynabandit.policies.presets.aff_linear import AffLinTS, AffLinUCB
-from dynabandit.policies.presets.aff_normal_ts import AffNormalTS
-from dynabandit.policies.presets.aff_normal_ucb import AffNormalUCB
-from dynabandit.policies.presets.aff_poisson_ts import AffPoissonTS
 from dynabandit.policies.presets.aff_revenue_ts import AffRevenueTS
+from dynabandit.policies.presets.any_unit import AffNormalTS, AffNormalUCB, AffPoissonTS, NormalTS
 from dynabandit.policies.presets.constant import KLUCB, OTS, TS, UCB, EpsGreedy
 from dynabandit.policies.presets.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.presets.d_kl_ucb import DKLUCB
@@ -42,7 +40,6 @@ from dynabandit.policies.presets.mix_normal_ts import MixNormalTS
 from dynabandit.policies.presets.mix_poisson_ts import MixPoissonTS
 from dynabandit.policies.presets.mix_revenue_ts import MixRevenueTS
 from dynabandit.policies.presets.mix_thompson import MixTS
-from dynabandit.policies.presets.normal_ts import NormalTS
 from dynabandit.policies.presets.oracle_restart import OracleRestart
 from dynabandit.policies.presets.restart_lin_ucb import RestartLinUCB
 from dynabandit.policies.presets.robust_ucb import RobustUCB

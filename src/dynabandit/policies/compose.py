@@ -16,16 +16,20 @@ from dynabandit.policies.base import (
     idle_steps,
     never_explore,
 )
+from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY as NO_RESTART, DetectorKernels
 from dynabandit.policies.memories.base import NOBODY, MemoryKernels, exponential
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.rules import forced_exploration
 from dynabandit.policies.rules.base import Nothing, RuleKernels
-from dynabandit.policies.rules.score_laws import random_exploration
+from dynabandit.policies.rules.score_laws import gamma_scores, normal_scores, random_exploration, student_scores
 
 FADING = "log_forgetting"  # the slot with what the memory says about fading
 COUNTED = ("seen_total", "seen_plays")  # the slots in which rewards are counted for a detector, if the memory does not
 SUMS = ("total", "squares", "plays")  # the first slots of a memory that counts them itself
+NO_PRIOR = Prior(0.0, 0.0)
+MOMENTS = "moments"  # the family of rules that do not draw, but bound the mean
+SCORES = {"normal": normal_scores, "gamma": gamma_scores, "student": student_scores}  # by the family of a rule
 
 
 @functools.cache
@@ -78,12 +82,8 @@ def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
     if rule.family is None:
         found |= _scores(memory, rule, detector, rows)
     else:
-        found |= {
-            "posterior": _posterior(memory, rule, rows),
-            "common": _common_of(memory),
-            "optimistic": rule.optimistic,
-        }
-        if detector is None:
+        found |= {"common": _common_of(memory), **_draws(memory, rule, rows)}
+        if detector is None and rule.family == "beta":
             found["idle_posterior"] = memory.while_idle
     return PolicyFunctions(**found, **_exploration(rule, detector))
 
@@ -258,7 +258,7 @@ def _bound(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[...
         w, k = weights_of(state, arm)
         kept = 1.0
         if fades:
-            kept = kept_of(state.memory[fading_row, arm], idle_steps(state, arm, step), step.arms)
+            kept = kept_of(state.memory[fading_row, arm], idle_steps(state, arm, step), step.arms, params.memory)
         left = size_left(size, w, k, kept)
         if pending > 0:
             return score_of(expected_mean(mean, pending), left + pending / unit(state), level, params.rule)  # type: ignore[misc]
@@ -283,19 +283,38 @@ def _bound(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[...
     return bound
 
 
-def _posterior(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[..., tuple[float, float]]:
-    """Return `posterior` of a rule that draws."""
-    law, kept_of = dict(memory.laws)[rule.family or ""], memory.kept
-    fades, fading_row = rows.fading >= 0, rows.fading
+def _draws(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> dict[str, Any]:
+    """Return `posterior`, or `score` and `law`, and `optimistic` of a rule that draws."""
+    family = rule.family or ""
+    law, kept_of = dict(memory.laws)[family], memory.kept
+    fades, fading_row, has_prior = rows.fading >= 0, rows.fading, "prior" in get_type_hints(rule.params)
 
     @kernel
-    def posterior(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+    def numbers(state: PolicyState, arm: int, step: Step, params: Any) -> Any:
         kept = 1.0
         if fades:
-            kept = kept_of(state.memory[fading_row, arm], idle_steps(state, arm, step), step.arms)
-        return law(state, arm, step, kept, params.rule.prior, params.memory)
+            kept = kept_of(state.memory[fading_row, arm], idle_steps(state, arm, step), step.arms, params.memory)
+        if has_prior:
+            return law(state, arm, step, kept, params.rule.prior, params.memory)
+        return law(state, arm, step, kept, NO_PRIOR, params.memory)
 
-    return posterior
+    if family == MOMENTS:
+        return {"score": _bound_of_moments(numbers, rule)}
+    if family == "beta":
+        return {"posterior": numbers, "optimistic": rule.optimistic}
+    return SCORES[family](numbers, **({"optimistic": True} if rule.optimistic else {}))
+
+
+def _bound_of_moments(moments: Callable[..., Any], rule: RuleKernels) -> Callable[..., float]:
+    """Return `score` of a rule that bounds the mean by means of the variance."""
+    bound = rule.bound
+
+    @kernel
+    def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+        mean, variance, size = moments(state, arm, step, params)
+        return bound(mean, variance, size, params.rule)  # type: ignore[misc]
+
+    return score
 
 
 def _common_of(memory: MemoryKernels) -> Callable[..., float]:

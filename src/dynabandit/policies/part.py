@@ -22,6 +22,7 @@ class Part:
     """Base class of memories, rules and detectors; a subclass is a frozen dataclass whose fields are its parameters."""
 
     name: ClassVar[str]
+    first_plays: ClassVar[int] = 0  # how often each arm is played before a policy with this part decides, by default
     follows_horizon: ClassVar[bool] = False  # whether a parameter may follow from a horizon and a number of changes
 
     def __post_init__(self) -> None:

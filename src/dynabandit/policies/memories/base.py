@@ -47,7 +47,7 @@ def nothing_in_common(state: PolicyState, number: int, params: Any) -> float:
 
 
 @kernel
-def exponential(fading: float, idle: int, arms: int) -> float:
+def exponential(fading: float, idle: int, arms: int, params: Any) -> float:
     """Return the factor of equations (16) and (17), lambda^(idle / K), from log lambda."""
     return exp_negative(fading * (float(idle) / float(arms)))
 
@@ -71,7 +71,10 @@ class MemoryKernels(NamedTuple):
     size: Callable[..., float]
     """size(state, arm): the number of rewards that a bound counts, in units of `unit`; 0 without rewards."""
     laws: tuple[tuple[str, Callable[..., Any]], ...]
-    """For each family of draws that the memory has: law(state, arm, step, kept, prior, params); see `rules`."""
+    """For each family of draws that the memory has: law(state, arm, step, kept, prior, params), the numbers of the law
+    of a score. They are those of `PolicyFunctions.posterior` for "beta", the mean, the variance of a reward and the
+    number of rewards, pending plays included, for "moments", and else those that `rules.score_laws` names. `prior` is
+    that of the rule, or Prior(0, 0) if it has none."""
     clock: Callable[..., float] = steps_so_far
     """clock(state, number, params): what the logarithm of a bound counts."""
     unit: Callable[..., float] = unscaled
@@ -79,7 +82,7 @@ class MemoryKernels(NamedTuple):
     fading: Callable[..., float] | None = None
     """fading(state, arm): what `kept` needs to know about an arm whose weight fades while it is idle."""
     kept: Callable[..., float] = exponential
-    """kept(fading, idle, arms): the share of its weight that an arm keeps while it is idle."""
+    """kept(fading, idle, arms, params): the share of its weight that an arm keeps while it is idle."""
     fade: Callable[..., float] | None = None
     """fade(state, params): called before `learn`; the factor by which the columns of all arms were multiplied, or 1."""
     common: Callable[..., float] = nothing_in_common
@@ -96,6 +99,7 @@ class Memory(Part):
     kernels: ClassVar[MemoryKernels]
     rewards: ClassVar[RewardDomain] = BOUNDED
     needs_double: ClassVar[bool] = False  # whether single precision would overflow or underflow
+    has_prior: ClassVar[bool] = False  # whether it has a prior of its own, in place of that of a rule that draws
 
     @classmethod
     def kernels_for(cls, family: str | None) -> MemoryKernels:
