@@ -50,7 +50,7 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 def posterior(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
     memory = state.memory
     idle = step.common - memory[LAST_REWARD, arm]
-    factor = exponential(memory[LOG_FORGETTING, arm], idle, step.arms)
+    factor = exponential(memory[LOG_FORGETTING, arm], idle, step.arms, params)
     m = memory[M, arm]
     return params.rule.prior.a + factor * m, params.rule.prior.b + factor * (memory[W, arm] - m)
 

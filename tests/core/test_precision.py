@@ -100,7 +100,7 @@ def test_exponentials_in_single_precision_are_off_by_few_roundings() -> None:
 
 
 def test_the_fading_of_an_arm_that_was_idle_for_a_step_is_right_in_single_precision() -> None:
-    found = single(exponential)(np.float32(math.log(0.99)), 1, 100)
+    found = single(exponential)(np.float32(math.log(0.99)), 1, 100, 0.0)
     assert 1.0 - float(found) == pytest.approx(1.0 - 0.99**0.01, rel=1e-3)
 
 

@@ -10,7 +10,7 @@ import pytest
 import dynabandit as db
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import stream
-from dynabandit.estimators import AdaptiveForgetting, FixedForgetting, SampleMean, SlidingWindow
+from dynabandit.estimators import AdaptiveForgetting, FixedForgetting, SampleMean, SlidingWindow, UnitFreeForgetting
 from dynabandit.estimators.adaptive_forgetting import SIZE
 from dynabandit.estimators.base import Estimator
 from dynabandit.policies.base import PolicyState, Reward, Step
@@ -20,8 +20,10 @@ from dynabandit.policies.memories import discount, sample_mean, window
 from dynabandit.policies.memories.adaptive import Adaptive
 from dynabandit.policies.memories.base import Memory, MemoryKernels, Weights
 from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
+from dynabandit.policies.memories.sample_moments import SampleMoments
+from dynabandit.policies.memories.unit_free import UnitFree
 from dynabandit.policies.part import Setting
-from dynabandit.policies.rules import hoeffding, thompson
+from dynabandit.policies.rules import hoeffding, normal_ucb, thompson
 
 REWARDS = [*([0.0] * 15), *([1.0] * 6), 0.25, *([1.0, 0.0] * 5)]
 PRIOR = Prior(2.0, 3.0)
@@ -51,10 +53,10 @@ class Fed:
     def slots(self, *names: str) -> list[float]:
         return [float(self.state.memory[self.kernels.slots.index(name), 1]) for name in names]
 
-    def beta(self, kept: float = 1.0, prior: Prior = PRIOR) -> tuple[float, float]:
-        law = dict(self.kernels.laws)["beta"]
-        a, b = law(self.state, 1, Step(9, 2, 0.0, NOTHING, NOTHING, stream(1)), kept, prior, self.params)
-        return float(a), float(b)
+    def law(self, family: str, kept: float = 1.0, arm: int = 1, prior: Prior = PRIOR) -> tuple[float, ...]:
+        law = dict(self.kernels.laws)[family]
+        numbers = law(self.state, arm, Step(9, 2, 0.0, NOTHING, NOTHING, stream(1)), kept, prior, self.params)
+        return tuple(map(float, numbers))
 
 
 ALIKE: list[tuple[Memory, Callable[[], Estimator]]] = [
@@ -65,6 +67,9 @@ ALIKE: list[tuple[Memory, Callable[[], Estimator]]] = [
     (Adaptive(step_size=0.01, floor=0.6), lambda: AdaptiveForgetting(step_size=0.01, floor=0.6)),
     (Adaptive(step_size="variance-scaled"), lambda: AdaptiveForgetting(step_size="variance-scaled")),
     (Adaptive(step_size=0.01, loss="bernoulli"), lambda: AdaptiveForgetting(step_size=0.01, loss="bernoulli")),
+    (UnitFree(), UnitFreeForgetting),
+    (UnitFree(step_size=0.01, floor=0.6), lambda: UnitFreeForgetting(step_size=0.01, floor=0.6)),
+    (SampleMoments(), SampleMean),
 ]
 
 
@@ -80,7 +85,7 @@ def test_a_memory_estimates_as_the_estimator_of_its_name(memory: Memory, make: C
         assert mean == pytest.approx(estimate.mean, rel=1e-12, abs=1e-15)
         assert kernels.weights(state, 1).w * unit == pytest.approx(estimate.weight, rel=1e-12)
         belief = memory.belief(state.memory[:, 1], state.shared, fed.setting)
-        assert belief.mean == mean
+        assert belief.mean == pytest.approx(mean, rel=1e-15)
         assert memory.forgetting(state.memory[:, 1], fed.setting) == estimate.forgetting == belief.forgetting
         if not isinstance(memory, discount.Discount):  # whose paper counts weights as rewards
             assert kernels.size(state, 1) == pytest.approx(estimate.effective_size, rel=1e-12)
@@ -104,10 +109,10 @@ def test_the_data_of_an_idle_arm_but_not_its_prior_are_discounted() -> None:
     assert forgetting < 1.0
     log_kept = fed.kernels.fading(fed.state, 1)  # type: ignore[misc]
     assert log_kept == math.log(forgetting)
-    kept = fed.kernels.kept(log_kept, 6, 3)
+    kept = fed.kernels.kept(log_kept, 6, 3, fed.params)
     assert kept == pytest.approx(forgetting**2, rel=1e-12)
-    assert fed.beta(kept) == pytest.approx((2.0 + kept * m, 3.0 + kept * (w - m)), rel=1e-12)
-    assert Fed(Adaptive(), []).beta() == PRIOR
+    assert fed.law("beta", kept) == pytest.approx((2.0 + kept * m, 3.0 + kept * (w - m)), rel=1e-12)
+    assert Fed(Adaptive(), []).law("beta") == PRIOR
 
 
 def test_a_bounded_memory_is_a_sample_mean_before_it_is_full_and_then_discounts() -> None:
@@ -125,9 +130,9 @@ def test_a_bounded_memory_is_a_sample_mean_before_it_is_full_and_then_discounts(
 
 def test_a_bounded_memory_begins_with_the_prior_of_its_rule() -> None:
     fed = Fed(Bounded(memory=50), [1.0, 0.0, 0.25], prior=PRIOR)
-    assert fed.beta() == (3.25, 4.75)
+    assert fed.law("beta") == (3.25, 4.75)
     assert fed.memory.forgetting(fed.state.memory[:, 1], fed.setting) == 1.0
-    assert Fed(Bounded(memory=50), [], prior=PRIOR).beta() == PRIOR
+    assert Fed(Bounded(memory=50), [], prior=PRIOR).law("beta") == PRIOR
 
 
 @pytest.mark.parametrize(
@@ -147,8 +152,41 @@ def test_the_bound_of_a_memory_follows_its_estimator_after_the_burn_in(
         limit = 4.0 if number <= 5 else capacity(*fed.slots("w", "variance"))
         if a + b - 1.0 >= limit * (1.0 - 1e-9):
             a, b = (one * limit / (limit + 1.0) for one in (a, b))
-        assert fed.beta() == pytest.approx((a, b), rel=1e-9)
+        assert fed.law("beta") == pytest.approx((a, b), rel=1e-9)
     assert fed.slots("plays") == [len(REWARDS)]
+
+
+@pytest.mark.parametrize("memory", [SampleMoments(), UnitFree()])
+def test_a_memory_for_any_unit_takes_from_all_arms_what_an_arm_does_not_have(memory: Memory) -> None:
+    fed = Fed(memory, [])
+    assert fed.law("normal") == (0.0, 0.0)
+    for reward in (10.0, 14.0, 12.0):
+        fed.learn(reward)
+    mean, variance, size = fed.law("moments")
+    assert (mean, variance, size) == pytest.approx((12.0, 4.0, 3.0), rel=1e-3)
+    assert fed.law("normal") == pytest.approx((mean, math.sqrt(variance / size)), rel=1e-12)
+    assert fed.law("moments", kept=0.01) == (mean, variance, 1.0)
+    assert fed.law("moments", arm=0) == pytest.approx((12.0, 4.0, 1.0), rel=1e-12)
+    waiting = fed.state._replace(pending=np.array([5, 2]))
+    law, step = dict(fed.kernels.laws)["moments"], Step(9, 2, 0.0, NOTHING, NOTHING, stream(1))
+    assert law(waiting, 1, step, 1.0, PRIOR, fed.params) == (mean, variance, size + 2.0)
+    fed.kernels.learn(fed.state, 0, Reward(3.0, 1, 1), fed.params)
+    assert fed.law("moments", arm=0) == pytest.approx((3.0, 22.916666666666668, 1.0), rel=1e-12)
+
+
+def test_the_posterior_of_counts_keeps_at_least_one_count() -> None:
+    fed = Fed(UnitFree(), [3.0, 5.0, 4.0])
+    assert fed.law("gamma") == pytest.approx((14.0, 6.0, 14.0 / 6.0), rel=1e-12)
+    assert fed.law("gamma", kept=0.5) == pytest.approx((8.0, 4.5, 8.0 / 4.5), rel=1e-12)
+    assert fed.law("gamma", kept=1e-9) == pytest.approx((6.0, 4.0, 1.5), rel=1e-12)
+    assert fed.law("gamma", arm=0) == (2.0, 3.0, 2.0 / 3.0)
+
+
+def test_the_student_posterior_needs_three_different_rewards() -> None:
+    fed = Fed(SampleMoments(), [1.0, 3.0])
+    assert fed.law("student") == (2.0, 1.0, math.inf)
+    fed.learn(5.0)
+    assert fed.law("student") == (3.0, math.sqrt(8.0 / 3.0), 1.0)
 
 
 def test_equal_parts_give_the_functions_of_the_paper_s_policies() -> None:
@@ -158,6 +196,7 @@ def test_equal_parts_give_the_functions_of_the_paper_s_policies() -> None:
         ("aff-kl-ucb", Adaptive, hoeffding.KLBound),
         ("dts", Bounded, thompson.Thompson),
         ("aff-dts2", BoundedByWeight, thompson.Thompson),
+        ("aff-normal-ucb", UnitFree, normal_ucb.NormalUCB),
     ):
         assert db.policy(name).functions is compose(memory.kernels_for(rule.kernels.family), rule.kernels, None)
         assert db.policy(name).burn_in == memory.first_plays

@@ -26,10 +26,8 @@ from dynabandit.policies.presets.adaptive import (
     OptimisticDTS,
 )
 from dynabandit.policies.presets.aff_linear import AffLinTS, AffLinUCB
-from dynabandit.policies.presets.aff_normal_ts import AffNormalTS
-from dynabandit.policies.presets.aff_normal_ucb import AffNormalUCB
-from dynabandit.policies.presets.aff_poisson_ts import AffPoissonTS
 from dynabandit.policies.presets.aff_revenue_ts import AffRevenueTS
+from dynabandit.policies.presets.any_unit import AffNormalTS, AffNormalUCB, AffPoissonTS, NormalTS
 from dynabandit.policies.presets.constant import KLUCB, OTS, TS, UCB, EpsGreedy
 from dynabandit.policies.presets.d_lin_ucb import DLinUCB
 from dynabandit.policies.presets.discounted import DKLUCB, DUCB, DiscountedOTS, DiscountedTS
@@ -40,7 +38,6 @@ from dynabandit.policies.presets.log_linear_ts import AffLogLinearTS, LogLinearT
 from dynabandit.policies.presets.logistic_ts import AffLogisticTS, LogisticTS
 from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
 from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixRevenueTS, MixTS
-from dynabandit.policies.presets.normal_ts import NormalTS
 from dynabandit.policies.presets.restart_lin_ucb import RestartLinUCB
 from dynabandit.policies.presets.restarting import GLRKLUCB, MKLUCB, MUCB, CusumKLUCB, CusumUCB, GLRKLUCBDiminishing
 from dynabandit.policies.presets.robust_ucb import RobustUCB

@@ -335,12 +335,16 @@ class Policy:
         functions = self.functions
         if functions.posterior is None:
             raise NotImplementedError
-        params = self.params(1)
+        a, b = not_empty(self.law_numbers(functions.posterior, column, shared))
+        return beta_belief(float(a), float(b), self.forgetting(column))
+
+    def law_numbers(self, numbers: Callable[..., Any], column: np.ndarray, shared: np.ndarray) -> Any:
+        """Return the numbers of the law of an arm's score without idle time, such as of its `posterior`."""
+        functions, params = self.functions, self.params(1)
         state = new_state(self, 1, params)._replace(memory=column[:, np.newaxis], shared=shared)
         table, nothing = functions.table(1, 1), np.zeros(0)
         step = Step(1, 1, functions.common(state, 1, params), nothing, table, Stream(0, 0, 0))
-        a, b = not_empty(functions.posterior(state, 0, step, params))
-        return beta_belief(float(a), float(b), self.forgetting(column))
+        return numbers(state, 0, step, params)
 
     def forgetting(self, column: np.ndarray) -> float:
         """Return the factor by which the next reward of an arm discounts earlier ones, for `belief`."""

@@ -27,6 +27,7 @@ from dynabandit.policies.rules.score_laws import gamma_scores, normal_scores, ra
 FADING = "log_forgetting"  # the slot with what the memory says about fading
 COUNTED = ("seen_total", "seen_plays")  # the slots in which rewards are counted for a detector, if the memory does not
 NO_PRIOR = Prior(0.0, 0.0)
+MOMENTS = "moments"  # the family of rules that do not draw, but bound the mean
 SCORES: dict[str, Callable[..., dict[str, Any]]] = {  # by the family of a rule
     "normal": normal_scores,
     "gamma": gamma_scores,
@@ -308,10 +309,24 @@ def _draws(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> dict[str, An
             return law(state, arm, step, kept, params.rule.prior, params.memory)
         return law(state, arm, step, kept, NO_PRIOR, params.memory)
 
+    if family == MOMENTS:
+        return {"score": _bound_of_moments(numbers, rule)}
     if family == "beta":
         return {"posterior": numbers, "optimistic": rule.optimistic}
     scores: Callable[..., dict[str, Any]] = SCORES[family]
     return scores(numbers, **({"optimistic": True} if rule.optimistic else {}))
+
+
+def _bound_of_moments(moments: Callable[..., Any], rule: RuleKernels) -> Callable[..., float]:
+    """Return `score` of a rule that bounds the mean by means of the variance."""
+    bound = rule.bound
+
+    @kernel
+    def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+        mean, variance, size = moments(state, arm, step, params)
+        return bound(mean, variance, size, params.rule)  # type: ignore[misc]
+
+    return score
 
 
 def _common_of(memory: MemoryKernels) -> Callable[..., float]:

@@ -19,6 +19,7 @@ from dynabandit.policies.horizons.tuning_rules import HorizonTuned
 from dynabandit.policies.memories.base import Memory
 from dynabandit.policies.part import Setting
 from dynabandit.policies.rules.base import Rule
+from dynabandit.policies.rules.score_laws import GAMMA
 from dynabandit.validation import RewardDomain, set_fields
 
 WIDTH = 116  # of lines of docstrings
@@ -104,8 +105,13 @@ class Preset(Policy):
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         memory, _, detector = self.parts()
-        if self.functions.posterior is not None and not memory.has_prior:
-            return super().belief(column, shared)
+        if not memory.has_prior:
+            if self.functions.posterior is not None:
+                return super().belief(column, shared)
+            law = self.functions.law
+            if law is not None and law.family == GAMMA:
+                _, rate, mean = map(float, self.law_numbers(law.numbers, column, shared))
+                return Belief(mean, mean, self.forgetting(column), rate)  # the variance of a Poisson count is its mean
         return memory.belief(column, shared[0 if detector is None else detector.kernels.shared :], self._setting(1))
 
     def tuned(self, switches: int, horizon: int) -> Self:

@@ -9,17 +9,20 @@ from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, Bou
 from dynabandit.policies.memories.discount import Discount
 from dynabandit.policies.memories.mixture import Mixture, NormalMixture, PoissonMixture
 from dynabandit.policies.memories.sample_mean import SampleMean
+from dynabandit.policies.memories.sample_moments import SampleMoments
+from dynabandit.policies.memories.unit_free import UnitFree
 from dynabandit.policies.memories.window import GrowingWindow, Window
 
 __all__ = [
     "MEMORIES", "Adaptive", "Bounded", "BoundedByVariance", "BoundedByWeight", "Discount", "GrowingWindow", "Memory",
-    "MemoryKernels", "Mixture", "NormalMixture", "PoissonMixture", "SampleMean", "Weights", "Window", "per_arm",
+    "MemoryKernels", "Mixture", "NormalMixture", "PoissonMixture", "SampleMean", "SampleMoments", "UnitFree", "Weights",
+    "Window", "per_arm",
 ]  # fmt: skip
 
 MEMORIES: dict[str, type[Memory]] = {
     kind.name: kind
     for kind in (
         SampleMean, Window, GrowingWindow, Discount, Bounded, Adaptive, BoundedByVariance, BoundedByWeight, Mixture,
-        NormalMixture, PoissonMixture,
+        SampleMoments, UnitFree, NormalMixture, PoissonMixture,
     )
 }  # fmt: skip

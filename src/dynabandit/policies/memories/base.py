@@ -77,8 +77,9 @@ class MemoryKernels(NamedTuple):
     """size(state, arm): the number of rewards that a bound counts, in units of `unit`; 0 without rewards."""
     laws: tuple[tuple[str, Callable[..., Any]], ...]
     """For each family of draws that the memory has: law(state, arm, step, kept, prior, params), the numbers of the law
-    of a score. They are those of `PolicyFunctions.posterior` for "beta", and else those that `rules.score_laws` names.
-    `prior` is that of the rule, or Prior(0, 0) if it has none."""
+    of a score. They are those of `PolicyFunctions.posterior` for "beta", the mean, the variance of a reward and the
+    number of rewards, pending plays included, for "moments", and else those that `rules.score_laws` names. `prior` is
+    that of the rule, or Prior(0, 0) if it has none."""
     keeps_mean: bool = False
     """Whether the last slot is the mean, infinite before the first reward; a rule that stores the mean uses it."""
     clock: Callable[..., float] = steps_so_far

@@ -6,20 +6,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta
 from dynabandit.core.special_functions import LARGEST_EXPONENT
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
-from dynabandit.estimators.adaptive_forgetting import UnitFreeParams
+from dynabandit.estimators.adaptive_forgetting import UnitFreeParams, load
 from dynabandit.estimators.base import Belief
-from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.memories import aff_shared, aff_unit_free, pooled_moments
-from dynabandit.policies.memories.aff_unit_free import FORGETTING, LOG_FORGETTING, SIZE, M, UnitFreePolicy, W
+from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.memories import adaptive, pooled_moments, unit_free
+from dynabandit.policies.memories.adaptive import FORGETTING, M, W
+from dynabandit.policies.memories.base import exponential
+from dynabandit.policies.memories.unit_free import SIZE, UnitFree
+from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.validation import REVENUE, check_field, number
+from dynabandit.validation import REVENUE, check_field, number, set_fields
 
-SLOTS = tuple(f"{part}_{slot}" for part in ("amount", "conversion") for slot in aff_unit_free.SLOTS)
-CONVERSION = len(aff_unit_free.SLOTS)  # the first row of the estimator of the conversion
+ROWS = (*unit_free.SLOTS, "log_forgetting")  # of an estimator
+LOG_FORGETTING = ROWS.index("log_forgetting")
+SLOTS = tuple(f"{part}_{slot}" for part in ("amount", "conversion") for slot in ROWS)
+CONVERSION = len(ROWS)  # the first row of the estimator of the conversion
 # In `shared`, after count, mean and variance of the logarithms of all arms: the first amount, and all rewards
 REFERENCE, REWARDS = pooled_moments.SIZE, pooled_moments.SIZE + 1
 
@@ -36,6 +41,19 @@ def conversion_of_all(shared: np.ndarray) -> float:
 
 
 @kernel
+def kept(memory: np.ndarray, state: PolicyState, arm: int, step: Step) -> float:
+    """Return the share of its weight that an idle arm keeps, of the estimator in these rows."""
+    return exponential(memory[LOG_FORGETTING, arm], idle_steps(state, arm, step), step.arms, 0.0)
+
+
+@inlined_kernel
+def observe(memory: np.ndarray, arm: int, value: float, estimator: UnitFreeParams) -> None:
+    """Update the estimator in these rows with a value."""
+    unit_free.observe(memory, arm, value, estimator)
+    memory[LOG_FORGETTING, arm] = adaptive.log_forgetting(load(memory, arm))
+
+
+@kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
     state.memory[:, arm] = 0.0
     state.memory[FORGETTING, arm] = 1.0
@@ -45,17 +63,17 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     amounts, conversions, shared = state.memory, state.memory[CONVERSION:], state.shared
-    factor = aff_shared.idle_discount(conversions[LOG_FORGETTING, arm], state, arm, step)
+    factor = kept(conversions, state, arm, step)
     usual = conversion_of_all(shared)
     a = params.prior_weight * usual + factor * conversions[M, arm]
     b = params.prior_weight * (1.0 - usual) + factor * (conversions[W, arm] - conversions[M, arm])
     b += assumed_zeros(state, arm, conversions[W, arm])
     conversion = beta(a, b, step.random, SCORE, step.number, arm)
-    variance = aff_unit_free.variance(amounts, shared, arm)
+    variance = unit_free.variance(state, arm)
     noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
-    error = math.sqrt(variance / aff_unit_free.idle_size(amounts, state, arm, step))
+    error = math.sqrt(variance / max(amounts[SIZE, arm] * kept(amounts, state, arm, step), 1.0))
     # The mean of a log-normal amount
-    exponent = aff_unit_free.mean(amounts, shared, arm) + noise * error + 0.5 * variance
+    exponent = unit_free.mean(state, arm) + noise * error + 0.5 * variance
     return conversion * math.exp(min(exponent, LARGEST_EXPONENT))
 
 
@@ -63,17 +81,17 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
     memory, shared, value = state.memory, state.shared, reward.value
     shared[REWARDS] += 1.0
-    aff_unit_free.observe(memory[CONVERSION:], arm, 1.0 if value > 0.0 else 0.0, params.estimator)
+    observe(memory[CONVERSION:], arm, 1.0 if value > 0.0 else 0.0, params.estimator)
     if value > 0.0:
         if shared[REFERENCE] == 0.0:
             shared[REFERENCE] = value
         logarithm = math.log(value / shared[REFERENCE])  # in units of an amount, so that a change of unit cancels
-        aff_unit_free.observe(memory, arm, logarithm, params.estimator)
+        observe(memory, arm, logarithm, params.estimator)
         pooled_moments.add(shared, logarithm)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AffRevenueTS(UnitFreePolicy):
+class AffRevenueTS(Policy):
     r"""Thompson sampling for revenue per visitor, mostly 0 and sometimes very large, that forgets old rewards faster
     when an arm seems to change. The recommended policy for revenue is mix-revenue-ts.
 
@@ -128,28 +146,35 @@ class AffRevenueTS(UnitFreePolicy):
     functions = PolicyFunctions(start=start, score=score, learn=learn, params=Params)
 
     burn_in: int = 1
+    step_size: float = 0.0001
+    floor: float = 0.0
     prior_weight: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        set_fields(self, **self._memory().parameters)
         check_field(self, "prior_weight", number, 0.0, math.inf, open_low=True)
 
+    def _memory(self) -> UnitFree:
+        return UnitFree(step_size=self.step_size, floor=self.floor)
+
     def params(self, arms: int) -> Params:
-        return Params(self._estimator(), self.prior_weight)
+        return Params(self._memory().params(Setting(arms)), self.prior_weight)
 
     def shared_size(self) -> int:
         return REWARDS + 1
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        amounts, conversions = column[:, None], column[CONVERSION:]
+        conversions = column[CONVERSION:]
+        state = PolicyState(column[:, np.newaxis], shared, np.zeros(1, dtype=np.int64))
         reference, forgetting = float(shared[REFERENCE]), float(conversions[FORGETTING])
         usual = float(conversion_of_all(shared))
         a = self.prior_weight * usual + float(conversions[M])
         b = self.prior_weight * (1.0 - usual) + float(conversions[W] - conversions[M])
         if reference == 0.0:
             return Belief(0.0 if conversions[W] > 0.0 else math.nan, 0.0, forgetting, a + b)
-        center = float(aff_unit_free.mean(amounts, shared, 0))
-        variance = float(aff_unit_free.variance(amounts, shared, 0))
+        center = float(unit_free.mean(state, 0))
+        variance = float(unit_free.variance(state, 0))
         error = variance / max(float(column[SIZE]), 1.0)
         mean = a / (a + b) * reference * math.exp(min(center + 0.5 * (variance + error), LARGEST_EXPONENT))
         second = a / (a + b) * reference**2 * math.exp(min(2.0 * center + 2.0 * variance, LARGEST_EXPONENT))

@@ -7,26 +7,28 @@ from dynabandit.policies.rules.base import Rule, RuleKernels
 from dynabandit.policies.rules.greedy import Greedy
 from dynabandit.policies.rules.hoeffding import Hoeffding, KLBound, PrintedHoeffding
 from dynabandit.policies.rules.kl_ucb import KLUCB
+from dynabandit.policies.rules.normal_ucb import NormalUCB
 from dynabandit.policies.rules.thompson import (
     GammaThompson,
     NormalThompson,
     OptimisticGammaThompson,
     OptimisticNormalThompson,
     OptimisticThompson,
+    StudentThompson,
     Thompson,
 )
 from dynabandit.policies.rules.ucb import UCB
 
 __all__ = [
-    "KLUCB", "RULES", "UCB", "GammaThompson", "Greedy", "Hoeffding", "KLBound", "NormalThompson",
+    "KLUCB", "RULES", "UCB", "GammaThompson", "Greedy", "Hoeffding", "KLBound", "NormalThompson", "NormalUCB",
     "OptimisticGammaThompson", "OptimisticNormalThompson", "OptimisticThompson", "PrintedHoeffding", "Rule",
-    "RuleKernels", "Thompson",
+    "RuleKernels", "StudentThompson", "Thompson",
 ]  # fmt: skip
 
 RULES: dict[str, type[Rule]] = {
     kind.name: kind
     for kind in (
-        Greedy, UCB, KLUCB, Hoeffding, KLBound, Thompson, OptimisticThompson, NormalThompson, OptimisticNormalThompson,
-        GammaThompson, OptimisticGammaThompson,
+        Greedy, UCB, KLUCB, Hoeffding, KLBound, Thompson, OptimisticThompson, NormalUCB, NormalThompson,
+        OptimisticNormalThompson, StudentThompson, GammaThompson, OptimisticGammaThompson,
     )
 }  # fmt: skip

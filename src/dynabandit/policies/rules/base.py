@@ -56,8 +56,10 @@ class RuleKernels(NamedTuple):
     static: bool = False
     """Whether the score follows from the stored numbers alone: there is no level."""
     family: str | None = None
-    """The family of laws that scores are drawn from: "beta", "normal", "gamma" or "student"; see `MemoryKernels.laws`.
-    """
+    """The family of laws that scores are drawn from: "beta", "normal", "gamma" or "student"; or "moments" for a rule
+    with a `bound`. See `MemoryKernels.laws`."""
+    bound: Callable[..., float] | None = None
+    """bound(mean, variance, size, params): the score of an arm, from the variance and the number of its rewards."""
     optimistic: bool = False
     """Whether a draw below the mean of its law is replaced by this mean."""
     explore: Explore | None = None

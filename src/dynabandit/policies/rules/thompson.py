@@ -123,11 +123,17 @@ class GammaThompson(Rule):
     """Thompson sampling for counts: draw a mean from the gamma posterior of each arm, and play the arm with the largest
     draw.
 
+    Parameters
+    ----------
+    prior
+        The gamma prior of each arm, a pair of numbers in [1e-12, 1e12]: it counts as b counts whose sum is a. The
+        default assumes little, a tenth of a count.
+
     Examples
     --------
     >>> import dynabandit as db
-    >>> db.rules.GammaThompson().name
-    'gamma-ts'
+    >>> db.rules.GammaThompson(prior=(2, 1)).parameters
+    {'prior': (2.0, 1.0)}
 
     References
     ----------
@@ -136,18 +142,32 @@ class GammaThompson(Rule):
 
     name = "gamma-ts"
     rewards = COUNTS
-    kernels: ClassVar[RuleKernels] = RuleKernels(family="gamma")
+    kernels: ClassVar[RuleKernels] = RuleKernels(family="gamma", params=Params)
+
+    prior: tuple[float, float] = (0.5, 0.1)
+
+    def __post_init__(self) -> None:
+        set_fields(self, prior=checked_prior(self.prior))
+
+    def params(self, setting: Setting) -> Params:
+        return Params(Prior(*self.prior))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OptimisticGammaThompson(GammaThompson):
     """Optimistic Thompson sampling for counts: a draw below the mean of its posterior is replaced by this mean.
 
+    Parameters
+    ----------
+    prior
+        The gamma prior of each arm, a pair of numbers in [1e-12, 1e12]: it counts as b counts whose sum is a. The
+        default assumes little, a tenth of a count.
+
     Examples
     --------
     >>> import dynabandit as db
     >>> db.rules.OptimisticGammaThompson().parameters
-    {}
+    {'prior': (0.5, 0.1)}
 
     References
     ----------
@@ -156,3 +176,24 @@ class OptimisticGammaThompson(GammaThompson):
 
     name = "gamma-ots"
     kernels = GammaThompson.kernels._replace(optimistic=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudentThompson(Rule):
+    """Thompson sampling for rewards in any unit: draw a mean from the Student posterior of each arm, whose variance is
+    unknown, and play the arm with the largest draw.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.rules.StudentThompson().name
+    'student-ts'
+
+    References
+    ----------
+    Honda & Takemura (2014), Optimality of Thompson sampling for Gaussian bandits depends on priors. AISTATS.
+    """
+
+    name = "student-ts"
+    rewards = NORMAL
+    kernels: ClassVar[RuleKernels] = RuleKernels(family="student")

@@ -1,0 +1,159 @@
+"""Adaptive forgetting for rewards in any unit, whose gradient step has no unit.
+
+The step size is divided by the adaptive variance, as the paper's eta_4. There is no step, and the forgetting factor
+keeps its value, while the rewards of an arm have no variance.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dynabandit.core.compilation import inlined_kernel, kernel
+from dynabandit.estimators import adaptive_forgetting
+from dynabandit.estimators.adaptive_forgetting import AdaptiveState, UnitFreeParams, is_variance
+from dynabandit.estimators.base import Belief
+from dynabandit.policies.base import PolicyState, Reward, Step
+from dynabandit.policies.beta_posterior import Prior
+from dynabandit.policies.memories import adaptive, pooled_moments
+from dynabandit.policies.memories.adaptive import FORGETTING, M, W
+from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.part import Setting
+from dynabandit.policies.pending_plays import assumed_zeros
+from dynabandit.validation import NORMAL, set_fields
+
+SLOTS = (*adaptive.SLOTS, "size", "own_variance")
+K, MEAN = SLOTS.index("k"), SLOTS.index("mean")
+SIZE = SLOTS.index("size")  # w^2 / k, 0 without rewards
+OWN_VARIANCE = SLOTS.index("own_variance")  # s^2, or 0 if it is only rounding error
+
+
+@kernel
+def start(state: PolicyState, arm: int, params: Any) -> None:
+    """Start with the first state of the estimator."""
+    state.memory[FORGETTING, arm] = 1.0
+
+
+@inlined_kernel
+def observe(memory: np.ndarray, arm: int, value: float, estimator: UnitFreeParams) -> None:
+    """Update the rows of an arm with a value."""
+    estimate = adaptive_forgetting.observe_unit_free(adaptive_forgetting.load(memory, arm), value, estimator)
+    adaptive_forgetting.store(memory, arm, estimate)
+    memory[SIZE, arm] = estimate.w * estimate.w / estimate.k
+    memory[OWN_VARIANCE, arm] = estimate.variance if is_variance(estimate.variance, estimate.mean) else 0.0
+
+
+@inlined_kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: UnitFreeParams) -> int:
+    """Update the arm and what is known about all rewards."""
+    observe(state.memory, arm, reward.value, params)
+    pooled_moments.add(state.shared, reward.value)
+    return NOBODY
+
+
+@kernel
+def mean(state: PolicyState, arm: int) -> float:
+    """Return the mean of an arm, or of all rewards if the arm has none."""
+    return state.memory[MEAN, arm] if state.memory[SIZE, arm] > 0.0 else state.shared[pooled_moments.MEAN]
+
+
+@kernel
+def variance(state: PolicyState, arm: int) -> float:
+    """Return the variance of the rewards of an arm, or of all rewards if those of the arm have none."""
+    own = state.memory[OWN_VARIANCE, arm]
+    return own if own > 0.0 else pooled_moments.variance(state.shared)
+
+
+@kernel
+def size(state: PolicyState, arm: int) -> float:
+    """Return the effective size w^2 / k; 0 without rewards."""
+    return state.memory[SIZE, arm]
+
+
+@kernel
+def weights(state: PolicyState, arm: int) -> Weights:
+    """Return w and k."""
+    return Weights(state.memory[W, arm], state.memory[K, arm])
+
+
+@kernel
+def log_forgetting(state: PolicyState, arm: int) -> float:
+    """Return log(lambda), with a finite value for log(0)."""
+    return adaptive.log_forgetting(adaptive_forgetting.load(state.memory, arm))
+
+
+@kernel
+def gamma(
+    state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Any
+) -> tuple[float, float, float]:
+    """Return the posterior of a Poisson mean, whose data count as one count or more: shape, rate and mean."""
+    w = state.memory[W, arm]
+    factor = kept
+    if factor * w < 1.0 and w > 0.0:
+        factor = 1.0 / w  # never less than one count
+    shape = prior.a + factor * state.memory[M, arm]
+    rate = prior.b + factor * w + assumed_zeros(state, arm, w)
+    return shape, rate, shape / rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitFree(Memory):
+    r"""Forget old rewards in any unit faster when an arm seems to change, and slowly those of idle arms, too.
+
+    The factor of an arm is that of `dynabandit.estimators.UnitFreeForgetting`; while the arm is idle, its weight
+    decreases by :math:`\lambda^{\mathrm{idle} / K}`. Before the rewards of an arm differ, their variance is that of the
+    rewards of all arms.
+
+    Parameters
+    ----------
+    step_size
+        The step size of the forgetting factor, in [0, 1]; it is divided by the estimated variance, so it has no unit.
+    floor
+        The minimum forgetting factor, in [0, 1].
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.UnitFree(step_size=0.01).parameters
+    {'step_size': 0.01, 'floor': 0.0}
+
+    References
+    ----------
+    The estimator of Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 2, whose
+    recursions hold for all rewards, with the step size eta_4 of section 4.3.1.
+    """
+
+    name = "unit-free"
+    first_plays = 2  # so that a variance can be estimated
+    rewards = NORMAL
+    kernels: ClassVar[MemoryKernels] = MemoryKernels(
+        slots=SLOTS,
+        start=start,
+        learn=learn,
+        mean=mean,
+        weights=weights,
+        size=size,
+        laws=(*pooled_moments.laws(mean, variance, size), ("gamma", gamma)),
+        fading=log_forgetting,
+        params=UnitFreeParams,
+        while_idle=None,  # an arm without rewards changes with those of others
+    )
+
+    step_size: float = 0.0001  # eta_4(t) = 0.0001 / s_t^2, section 4.3.1
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        estimator = self.params(Setting(1))
+        set_fields(self, step_size=estimator.step_size, floor=estimator.floor)
+
+    def params(self, setting: Setting) -> UnitFreeParams:
+        return adaptive_forgetting.make_unit_free_params(self.step_size, self.floor)
+
+    def shared_size(self, setting: Setting, family: str | None) -> int:
+        return pooled_moments.SIZE
+
+    def forgetting(self, column: np.ndarray, setting: Setting) -> float:
+        return float(column[FORGETTING])
+
+    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
+        return adaptive_forgetting.belief(AdaptiveState(*column[: adaptive_forgetting.SIZE].tolist()))
