@@ -3,6 +3,7 @@
 import gc
 import os
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,8 @@ from hypothesis import HealthCheck, settings
 from tools.browser import browser, open_page, pytest_runtest_makereport, pytest_runtest_setup
 
 __all__ = ["browser", "open_page", "pytest_runtest_makereport", "pytest_runtest_setup"]
+
+FAILED = Path(__file__).parents[1] / "out" / "failed"
 
 # Tests try the compiled code; tests/core/test_interpreted_first.py tries the switch to it
 os.environ.setdefault("DYNABANDIT_INTERPRETED_FIRST", "0")
@@ -33,6 +36,14 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Write what a failed test reports as soon as it has failed: a run that is stopped later prints nothing of it."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        FAILED.mkdir(parents=True, exist_ok=True)
+        with (FAILED / "failures.txt").open("a", encoding="utf-8") as file:
+            file.write(f"=== {report.nodeid} ({report.when})\n{report.longreprtext}\n\n")
 
 
 @pytest.fixture

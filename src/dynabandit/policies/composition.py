@@ -50,7 +50,7 @@ class Preset(Policy):
         super().__init_subclass__(**options)
         if "made_of" not in vars(cls):  # a base class, or the form of a preset with a doubling horizon
             return
-        own = dict(vars(cls).get("__annotations__", {}))
+        own = inspect.get_annotations(cls)
         cls.__annotations__ = {**_collected_fields(cls), **own}
         memory, rule, detector = (_kind(part) for part in _three(cls.made_of))
         kernels = memory.kernels_for(rule.kernels.family), rule.kernels, detector and detector.kernels
