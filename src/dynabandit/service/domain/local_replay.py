@@ -31,9 +31,9 @@ class LocalReplay:
 
     Decisions cannot be made again if their state is before the start of a compacted log or decides by older rules, if
     earlier decisions from the same state are missing, if there was no room for a copy, or if they are so far behind
-    their state that it was not known to be needed: `taken` counts them, unless they were stored by older rules. Where the log has another choice than the replay, `different` counts the decision,
-    and those of its decider that follow from the same state are taken from the log. So a decider that is wrong changes
-    nothing for others.
+    their state that it was not known to be needed: `taken` counts them, unless they were stored by older rules. Where
+    the log has another choice than the replay, `different` counts the decision, and those of its decider that follow
+    from the same state are taken from the log. So a decider that is wrong changes nothing for others.
     """
 
     def __init__(self, store: Store, state: LoggedState) -> None:
