@@ -34,9 +34,13 @@ CONTEXT_DRAWS = 5  # a byte of a context takes as long as so many draws
 
 def takes_long(work: UnitOfWork, name: str, asked: api_types.Decide) -> bool:
     """Return whether decisions are to be made in steps, because they may take more than a few milliseconds."""
-    draws = sum(_draws(one, asked.rank) for one in work.named(name).bandits)
-    draws += CONTEXT_DRAWS * context_size(asked.context)
-    return asked.count > DECIDED_AT_ONCE or asked.count * draws > DRAWS_AT_ONCE
+    return asked.count > DECIDED_AT_ONCE or is_costly(work, name, context_size(asked.context), asked.count, asked.rank)
+
+
+def is_costly(work: UnitOfWork, name: str, size: int, count: int = 1, places: int | None = None) -> bool:
+    """Return whether decisions with a context of so many bytes may take more than a few milliseconds."""
+    draws = CONTEXT_DRAWS * size + sum(_draws(one, places) for one in work.named(name).bandits)
+    return count * draws > DRAWS_AT_ONCE
 
 
 def _draws(bandit: Bandit, places: int | None) -> int:

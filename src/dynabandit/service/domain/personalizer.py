@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from dynabandit.features import FeatureEncoder
 from dynabandit.service import api_types, field_types
 from dynabandit.service.domain import changes, decisions, rewards
@@ -81,7 +83,7 @@ def takes_long(work: UnitOfWork, name: str, asked: RankRequest) -> bool:
     """Return whether a request is to be served in steps, because it may take more than a few milliseconds."""
     active = work.named(name).bandit.active
     is_new = any(action.id not in active for action in asked.actions)
-    return is_new or decisions.takes_long(work, name, api_types.Decide(context={CONTEXT: asked.context_features}))
+    return is_new or decisions.is_costly(work, name, len(msgspec.json.encode(asked.context_features)))
 
 
 def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> Steps[tuple[RankResponse, list[str]]]:
