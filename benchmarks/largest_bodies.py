@@ -3,20 +3,27 @@
 python benchmarks/largest_bodies.py           print a table: milliseconds of processor time of each thread per request
 python benchmarks/largest_bodies.py personal  only the rows whose name contains this text
 
-Each row is one request to a service in this process, refused or not. A request that keeps one of these threads busy for
-more than 100 ms delays other callers; "other" is the rest of the process, which does not, but takes processor time.
+Each row is one request to a service in this process, refused or not. One that keeps one of these threads busy for
+more than 100 ms delays other callers; "other" is the rest of the process, which takes processor time. "delay" is the
+longest time in ms that another caller, in another process, waited for a decision meanwhile: it depends on what else
+the machine does.
 """
 
 import argparse
 import gc
 import http.client
 import json
+import logging
+import select
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import structlog
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -193,6 +200,7 @@ def inner(count: int) -> str:
 def prepare(server: Running) -> list[str]:
     """Create the bandits, and return the ids of decisions."""
     port = int(server.url.rpartition(":")[2])
+    send(port, "PUT", "/v1/bandits/other", json.dumps({"arms": ["a", "b"], "policy": "ucb"}))
     send(port, "PUT", "/v1/bandits/small", json.dumps({"arms": ["a", "b", "c"], "policy": "ucb"}))
     send(port, "PUT", "/v1/bandits/many",
          json.dumps({"arms": [str(number) for number in range(1000)], "policy": "ucb"}))  # fmt: skip
@@ -221,25 +229,74 @@ def used(thread: threading.Thread) -> float:
     return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
 
 
+class OtherCaller:
+    """A process that asks for decisions of another bandit without a pause, and measures how long each takes."""
+
+    def __init__(self, port: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "--port", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.longest()
+
+    def longest(self) -> float:
+        """Return the seconds of the longest call since this was asked before."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def call(port: int) -> None:
+    """Be the process of an `OtherCaller`: each line of the input is answered with the longest time since the last."""
+    connection, longest = http.client.HTTPConnection("127.0.0.1", port, timeout=600), 0.0
+    while True:
+        asked = time.perf_counter()
+        connection.request("POST", "/v1/bandits/other/decisions", b"{}", {"Content-Type": "application/json"})
+        connection.getresponse().read()
+        longest = max(longest, time.perf_counter() - asked)
+        if select.select([sys.stdin], [], [], 0)[0]:
+            if not sys.stdin.readline():
+                return
+            print(longest, flush=True)
+            longest = 0.0
+        time.sleep(0.001)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("only", nargs="?", default="")
-    only = parser.parse_args().only
-    print(f"{'request':44} {'bytes':>9} {'loop':>6} {'writer':>6} {'other':>6}  answer")
+    parser.add_argument("--port", type=int, help="be another caller (used internally)")
+    options = parser.parse_args()
+    only = options.only
+    if options.port:
+        call(options.port)
+        return
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    print(f"{'request':44} {'bytes':>9} {'loop':>6} {'writer':>6} {'other':>6} {'delay':>6}  answer")
     with tempfile.TemporaryDirectory() as folder, running(open_store(f"sqlite:///{folder}/store.db")) as server:
         ids, port = prepare(server), int(server.url.rpartition(":")[2])
         loop, writer = server._thread, server.service.writer._thread
+        other_caller = OtherCaller(port)
         for name, method, path, make in rows(ids):
             if only not in name:
                 continue
             body = make()
             gc.collect()
+            other_caller.longest()
             before = used(loop), used(writer), time.process_time(), time.thread_time()
             answer = send(port, method, path, body)
             after = used(loop), used(writer), time.process_time(), time.thread_time()
+            delay = 1000 * other_caller.longest()
             in_loop, in_writer, in_all, here = (1000 * (b - a) for a, b in zip(before, after, strict=True))
             other = in_all - in_loop - in_writer - here
-            print(f"{name:44} {len(body):9} {in_loop:6.0f} {in_writer:6.0f} {other:6.0f}  {answer[:70]!r}", flush=True)
+            used_by = f"{in_loop:6.0f} {in_writer:6.0f} {other:6.0f} {delay:6.0f}"
+            print(f"{name:44} {len(body):9} {used_by}  {answer[:70]!r}", flush=True)
+        other_caller.stop()
 
 
 if __name__ == "__main__":

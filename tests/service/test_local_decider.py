@@ -499,6 +499,48 @@ def test_forged_states_take_limited_memory_and_keep_no_others_from_being_replaye
     assert (found.problem, found.local + found.local_taken + found.local_different) == (None, 220)
 
 
+@pytest.mark.promise(182, 194)
+def test_a_replay_knows_few_runs_ahead_and_takes_only_decisions_that_are_far_behind_their_state_from_the_log(
+    client: Client, http: httpx.Client, make: Make, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create("b", ARMS, "ucb", seed=3)
+    late, parted, steady, *others = (make() for _ in range(8))  # from state 1
+    for decider in (late, parted, *others):
+        decider.decide_many(3 if decider in (late, parted) else 1)
+        decider.flush()
+    batch = msgspec.json.decode(parted._sender.log.first() or b"")
+    beginning = {**batch, "decisions": batch["decisions"][:1]}
+    assert http.post("/v1/bandits/b/local-decisions", json=beginning, headers=proof(parted)).status_code == 200
+    for decider in (*others, parted):
+        decider.sync()
+    for _ in range(10):
+        steady.decide_many(2)
+        steady.sync()
+        other = make()
+        other.decide_many(2)
+        other.sync()
+    late.sync()
+    assert len({(one.decider, one.base) for one in local_events(client)}) == 27
+    exported = list(client.export("b"))
+    found = verified(server.store.url)
+    assert (found.local, found.local_taken, found.local_different, found.problem) == (51, 0, 0, None)
+    monkeypatch.setattr(local_replay, "MAX_RUNS", 4)
+    known, check = [], local_replay.LocalReplay.check
+
+    def counting(self: local_replay.LocalReplay, *given: Any) -> bool:
+        known.append(len(self._left) + len(self._runs))
+        return check(self, *given)
+
+    monkeypatch.setattr(local_replay.LocalReplay, "check", counting)
+    found = verified(server.store.url)
+    assert (found.local, found.local_taken, found.local_different, found.problem) == (46, 5, 0, None)
+    assert max(known) == 4
+    again = list(client.export("b"))
+    assert [one.step for one in again if not one.replayed] == [7, 8, 49, 50, 51]
+    for one, before in zip(again, exported, strict=True):
+        assert msgspec.structs.replace(one, replayed=True, propensity=before.propensity) == before
+
+
 def test_deciders_have_random_streams_of_their_own(client: Client, make: Make) -> None:
     client.create("b", ARMS, "ts", seed=3)
     first, second = make(), make()

@@ -28,7 +28,7 @@ from dynabandit.service.failure_log import LINE_SECONDS, MAX_PROBLEMS, OTHERS, F
 from dynabandit.service.request_queue import WriterRequest
 from dynabandit.service.service import READY_CACHED, Service
 from dynabandit.service.stores import Snapshot, SqliteStore, Store, open_store
-from dynabandit.service.turns import LongRun, Turns
+from dynabandit.service.turns import MOST_BEGUN, LongRun, Turns
 from tools.harness import (
     ARMS,
     HeldStore,
@@ -350,6 +350,7 @@ def test_other_bandits_are_served_while_many_decisions_are_made_and_nobody_sees_
 def test_other_bandits_are_served_while_a_few_decisions_are_made_that_may_take_long(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
 ) -> None:
+    monkeypatch.setattr("dynabandit.service.domain.decisions.DRAWS_AT_ONCE", 50)
     store = open_store(sqlite_url)
     with running(store) as server, talking(server.url) as (client, http), ThreadPoolExecutor(1) as pool:
         client.create("long", ARMS, "ucb", features={"x": "number"} if "context" in asked else None)
@@ -386,18 +387,20 @@ def test_many_decisions_are_made_again_if_another_replica_decides_meanwhile(
 
 
 @pytest.mark.promise(291)
-def test_many_decisions_for_a_bandit_that_was_created_while_they_waited_are_seen_by_nobody_before_their_end(
+def test_many_decisions_for_a_bandit_that_was_created_again_while_they_waited_are_seen_by_nobody_before_their_end(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynabandit.service.turns.MOST_BEGUN", 1)
     with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _), ThreadPoolExecutor(2) as pool:
-        client.create("long", ARMS, seed=1)
+        for name in ("long", "late"):
+            client.create(name, ARMS, seed=1)
         with held_turns(monkeypatch, made=10, name="late") as late_reached:
             with held_turns(monkeypatch, made=10) as reached:
                 long = pool.submit(client.decide_many, "long", 100)
                 assert reached.wait(PATIENCE)
                 late = pool.submit(client.decide_many, "late", 100)
                 wait_for(lambda: server.service.writer._turns._waiting)
+                client.delete("late")
                 client.create("late", ARMS, seed=1)
             assert late_reached.wait(PATIENCE)
             assert client.decide("late").step == 1
@@ -446,9 +449,9 @@ def test_rewards_of_large_models_count_for_as_many_as_they_take_time() -> None:
 
     assert learning_cost(state(0, "ts")) == learning_cost(state(5)) == 1
     assert learning_cost(state(200)) > 10 * learning_cost(state(40))
-    work: Any = mock.Mock(states={1: state(0, "ts"), 2: state(200)})
-    assert not takes_long(work, [1] * 1_000)
-    assert takes_long(work, [1] * 1_001)
+    work: Any = mock.Mock(states={1: state(0, "ts"), 2: state(40)})
+    assert not takes_long(work, [1] * 100)
+    assert takes_long(work, [1] * 101)
     assert takes_long(work, [2] * 100)
     assert not takes_long(work, [2] * 5 + [3])
 
@@ -527,3 +530,36 @@ def test_bandits_have_their_turns_in_order_and_requests_of_one_bandit_follow_eac
     assert done == ["a", "b", "c"] * 3 + ["a again"] * 3
     assert ended == ["a", "b", "c", "a again"]
     assert not turns.busy
+
+
+@pytest.mark.promise(291)
+def test_a_caller_with_many_functions_has_as_many_turns_as_one_with_few() -> None:
+    done = list[str]()
+    work = mock.Mock(states={bandit: mock.Mock(sequence=1) for bandit in range(200)})
+    turns = Turns(work, timer=mock.Mock(side_effect=itertools.count()))
+    many = [WriterRequest(steps(f"many {bandit}", done), bandits_needed={bandit}, caller="m") for bandit in range(100)]
+    turns.add(many)
+    for _ in range(50):
+        turns.take()
+    before, most = len(done), len(turns._begun)
+    few = [WriterRequest(steps(name, done), bandits_needed={100}, caller="f") for name in ("few", "few again")]
+    turns.add([*few, WriterRequest(steps("other", done), bandits_needed={0}, caller="o")])
+    for _ in range(60):
+        turns.take()
+    places = [place for place, name in enumerate(done[before:]) if name in ("few", "few again")]
+    # One slice of each of the two others between two of its own, twice as many where the first one ends
+    most_between = max(b - a for a, b in itertools.pairwise(places))
+    assert (len(places), places[0] <= 2, most_between <= 5) == (6, True, True), places
+    assert done.count("other") == 3, "nor does it keep another caller from the bandits for which it waits"
+    assert most == MOST_BEGUN
+
+
+@pytest.mark.promise(291)
+def test_requests_of_several_callers_for_one_bandit_have_their_turns_in_the_order_of_the_callers() -> None:
+    done = list[str]()
+    turns = Turns(mock.Mock(states={1: mock.Mock(sequence=1)}), timer=mock.Mock(side_effect=itertools.count()))
+    asked = (("a", "a"), ("a two", "a"), ("a three", "a"), ("b", "b"), ("b two", "b"))
+    turns.add([WriterRequest(steps(name, done, 1), bandits_needed={1}, caller=caller) for name, caller in asked])
+    while turns:
+        turns.take()
+    assert done == ["a", "b", "a two", "b two", "a three"]

@@ -1,7 +1,7 @@
 """The part of a bandit that ranks arms: the choice, and further choices among the arms that are left."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dynabandit.bandit.decision_making import ContextValues, SomeArms
@@ -67,19 +67,29 @@ class Ranking(Propensities):
 
         The parameters are those of `rank`.
         """
+        return list(self.each_ranked_column(count, context, among))
+
+    def each_ranked_column(
+        self, count: int, context: ContextValues | None = None, among: SomeArms | None = None
+    ) -> Iterator[int]:
+        """Yield the columns of `ranked_columns`; each takes as long as a choice, and nothing may change between them.
+
+        The parameters are those of `rank`.
+        """
         step = self._next_step()
+        count = count if count == 1 else integer("count", count, 1, len(self._arms))
+        column, vector = self._next_column(step, context, among)
+        yield column
         if count == 1:
-            return [self._next_column(step, context, among)[0]]
-        count = integer("count", count, 1, len(self._arms))
-        first, vector = self._next_column(step, context, among)
-        ranking, left, other = [first], self._candidates(among), copy.copy(self)
+            return
+        left, other = self._candidates(among), copy.copy(self)
         other._shared = self._shared.copy()  # in which a policy may note what it computed for the first choice
-        while len(ranking) < count and len(left) > 1:
-            left = left[left != ranking[-1]]
-            other._seed = seed_of_place(self._seed, len(ranking))
+        for place in range(1, min(count, len(left))):
+            left = left[left != column]
+            other._seed = seed_of_place(self._seed, place)
             other._signed_seed = signed_seed(other._seed)
-            ranking.append(other._by_share_or_policy(self._allowed(left), step, vector))
-        return ranking
+            column = other._by_share_or_policy(self._allowed(left), step, vector)
+            yield column
 
     def place_propensities(
         self, ranking: Sequence[int], context: ContextValues | None = None, among: SomeArms | None = None

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import dataclasses
 import queue
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ MAX_LOCKED_BANDITS = 1_000  # per commit: PostgreSQL has room for some thousand 
 CONGESTED_COMMITS = 3.0  # a request may wait for one commit, be in the next, and be unlucky
 CONGESTED_SECONDS = 0.005  # a burst of requests is normal
 HEARTBEAT_SECONDS = 0.25
-MAX_PARKED = 1_000  # requests that wait until their bandits are loaded, or not busy any more
+MAX_PARKED = 1_000  # requests of a caller that wait until their bandits are loaded, or not busy any more
 MAX_PARKED_EVENTS = 100_000  # decisions and rewards that these bring: each takes some hundred bytes
 
 
@@ -40,6 +41,7 @@ class WriterRequest:
     unit: str | None = None
     bandit_keys: Collection[tuple[int, str]] = ()
     takes_long: Callable[[UnitOfWork], bool] | None = None
+    caller: str | None = None
     started: float = 0.0
     future: asyncio.Future[Any] | None = None
     abandoned: bool = False
@@ -101,7 +103,8 @@ class RequestQueue:
         self._queue: queue.SimpleQueue[WriterRequest | None] = queue.SimpleQueue()
         self._waiting: dict[WriterRequest, None] = {}  # in order
         self._parked: dict[WriterRequest, None] = {}  # in order
-        self._parked_events = 0
+        self._parked_of = Counter[str | None]()  # how many of each caller
+        self._parked_events = Counter[str | None]()  # and what they bring
         self._next_watch: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -127,6 +130,7 @@ class RequestQueue:
         unit: str | None = None,
         bandit_keys: Collection[tuple[int, str]] = (),
         takes_long: Callable[[UnitOfWork], bool] | None = None,
+        caller: str | None = None,
         priority: bool = False,
     ) -> "asyncio.Future[Any]":
         """Run a function in the writer's thread; its result, or its error, is there after the commit.
@@ -136,14 +140,14 @@ class RequestQueue:
         that reads the log runs `alone`, in its own commit. One with `priority` is admitted when decisions and rewards
         are refused. After a conflict with another process the function runs again. A generator runs
         to its end at once, unless `takes_long`, which is called when the bandits are in memory, returns true: requests
-        for other bandits are then served between its steps, and its commit follows its end.
+        for other bandits are then served between its steps, and its commit follows its end. `caller` is the id of the
+        API key: what waits of one caller keeps no others from waiting.
         """
         assert self.loop is not None
         self.admission.enter(events, priority)
         future = self.loop.create_future()
-        request = WriterRequest(
-            run, name, bandits, alone, events, idempotency_key, unit, bandit_keys, takes_long, self._timer(), future
-        )
+        asked = (run, name, bandits, alone, events, idempotency_key, unit, bandit_keys, takes_long, caller)
+        request = WriterRequest(*asked, self._timer(), future)
         self._waiting[request] = None
         self._queue.put(request)
         return future
@@ -177,7 +181,8 @@ class RequestQueue:
     def _answer(self, request: WriterRequest, result: Any, error: Exception | None) -> None:
         if request in self._parked:
             del self._parked[request]
-            self._parked_events -= request.events
+            self._parked_of[request.caller] -= 1
+            self._parked_events[request.caller] -= request.events
         if request in self._waiting:
             del self._waiting[request]
             self.admission.leave(request.events)
@@ -200,8 +205,9 @@ class RequestQueue:
             del self._waiting[request]
             self.admission.leave(request.events)
             self._parked[request] = None
-            self._parked_events += request.events
-            if len(self._parked) > MAX_PARKED or self._parked_events > MAX_PARKED_EVENTS:
+            self._parked_of[request.caller] += 1
+            self._parked_events[request.caller] += request.events
+            if self._parked_of[request.caller] > MAX_PARKED or self._parked_events[request.caller] > MAX_PARKED_EVENTS:
                 request.abandoned = True
                 self._answer(request, None, OverloadedError())
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -10,7 +11,7 @@ from dynabandit.service.errors import WriteConflictError
 from dynabandit.service.request_queue import WriterRequest
 
 SLICE_SECONDS = 0.01
-MOST_BEGUN = 20  # functions that have turns; further ones wait until one of them has ended
+MOST_BEGUN = 20  # functions of a caller that have turns; its further ones wait until one of them has ended
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -38,7 +39,10 @@ class LongRun:
 
 
 class Turns:
-    """The functions that run in slices: one at a time of each bandit, and the bandits have their turns in order.
+    """The functions that run in slices: one at a time of each bandit.
+
+    The callers have their turns in order, and of each caller the bandits. So it does not matter to the others how many
+    functions a caller has, if they are not for the same bandit.
 
     While a function runs, its bandits are `busy`: their states are ahead of the log, and no other request uses them.
     """
@@ -46,7 +50,8 @@ class Turns:
     def __init__(self, work: UnitOfWork, timer: Callable[[], float] = time.monotonic) -> None:
         self._work, self._timer = work, timer
         self._waiting: list[WriterRequest] = []
-        self._begun: list[LongRun] = []
+        self._begun: list[LongRun] = []  # in the order of their latest turns
+        self._latest_turns: dict[str | None, int] = {}  # of the callers, as numbers
 
     def __bool__(self) -> bool:
         return bool(self._waiting or self._begun)
@@ -58,6 +63,8 @@ class Turns:
 
     def add(self, requests: list[WriterRequest]) -> None:
         """Let the functions of requests, whose bandits are in memory, run in slices."""
+        if not self:
+            self._latest_turns.clear()
         self._waiting += requests
 
     def stop(self) -> list[WriterRequest]:
@@ -71,7 +78,10 @@ class Turns:
         self._begin()
         if not self._begun:
             return None
-        run, until = self._begun.pop(0), self._timer() + SLICE_SECONDS
+        run = min(self._begun, key=lambda run: self._latest_turn(run.request))
+        self._begun.remove(run)
+        self._latest_turns[run.request.caller] = 1 + max(self._latest_turns.values(), default=0)
+        until = self._timer() + SLICE_SECONDS
         try:
             while True:
                 next(run.steps)
@@ -84,17 +94,22 @@ class Turns:
             run.error = error
         return run
 
+    def _latest_turn(self, request: WriterRequest) -> int:
+        """Return the number of the latest turn of the caller of a request, 0 if it had none."""
+        return self._latest_turns.get(request.caller, 0)
+
     def _begin(self) -> None:
         """Begin the functions that need not wait for another one; callers that gave up are forgotten."""
         waiting, self._waiting = self._waiting, []
-        busy = self.busy
-        for request in waiting:
+        busy, begun = self.busy, Counter(run.request.caller for run in self._begun)
+        for request in sorted(waiting, key=self._latest_turn):
             if request.abandoned:
                 continue
-            if len(self._begun) >= MOST_BEGUN or request.bandits_needed & busy:
+            if begun[request.caller] >= MOST_BEGUN or request.bandits_needed & busy:
                 self._waiting.append(request)
-                busy |= request.bandits_needed  # requests for a bandit stay in their order
+                busy |= request.bandits_needed  # requests of a caller for a bandit stay in their order
                 continue
+            begun[request.caller] += 1
             states = self._work.states
             sequences = {one: states[one].sequence for one in request.bandits_needed & states.keys()}
             work = self._work.apart(sequences)

@@ -149,7 +149,7 @@ def test_arms_times_guardrails_are_limited(make_shop: Any, monkeypatch: pytest.M
     many = SetGuardrails({"a": LATENCY, "b": LATENCY, "c": LATENCY})
     with pytest.raises(InvalidValueError, match="guardrails must be at most 2 with 3 arms, got 3"):
         changes.set_guardrails(shop.work, "b", many)
-    with pytest.raises(ConflictError, match="with 2 guardrails must have at most 3 arms, got one more"):
+    with pytest.raises(ConflictError, match="with 2 guardrails must have at most 3 arms, got 4"):
         changes.add_arm(shop.work, "b", "pink")
     assert shop.work.events == []
 

@@ -10,7 +10,7 @@ from dynabandit import Bandit
 from dynabandit.client import Client
 from dynabandit.service import api_types, export
 from dynabandit.service.compaction import compact
-from dynabandit.service.domain import changes
+from dynabandit.service.domain import changes, decisions
 from dynabandit.service.domain.rewards import reward, settle_due
 from dynabandit.service.errors import ConflictError, InvalidValueError
 from dynabandit.service.verify import verify_bandit
@@ -69,6 +69,43 @@ def test_rankings_replay_exactly(make_shop: Any, policy: str, learn: str) -> Non
 
 
 @pytest.mark.promise(203)
+@pytest.mark.promise(291)
+@pytest.mark.parametrize("holdout", [None, api_types.HoldoutSettings(0.9, "red")])
+def test_each_place_of_a_ranking_and_its_propensity_are_steps(make_shop: Any, holdout: Any) -> None:
+    shop = make_shop(holdout=holdout)
+    asked = api_types.Decide(rank=3)
+    done = [sum(1 for _ in decisions.decide_in_steps(shop.work, "b", asked)) for _ in range(3)]
+    assert done == [4, 4, 4], "two further choices, and two further propensities"
+    assert [event.step for event in shop.work.events] == [1, 2, 3]
+    shop.run(lambda: None)
+    shop.assert_replays()
+
+
+def test_decisions_take_long_by_their_number_arms_places_models_and_context(make_shop: Any) -> None:
+    shop = make_shop(features={"x": "number", "words": {"kind": "hashed", "columns": 4}})
+    hundred = api_types.Create(arms=[str(number) for number in range(100)], policy="ucb")
+    large = api_types.Create(
+        arms=[str(number) for number in range(100)], policy="lin-ucb",
+        features={"taste": {"kind": "vector", "size": 150, "required": True}},
+    )  # fmt: skip
+    for name, body in (("hundred", hundred), ("large", large)):
+        changes.create(shop.work, name, body)
+    context = {"x": 1.0}
+    words = {"x": 1.0, "words": {f"word {number}": 1 for number in range(500)}}
+
+    def takes_long(name: str, **asked: Any) -> bool:
+        return decisions.takes_long(shop.work, name, api_types.Decide(**asked))
+
+    assert not takes_long("hundred", count=20)
+    assert takes_long("hundred", count=21)
+    assert not takes_long("hundred", rank=5)
+    assert takes_long("hundred", rank=20)
+    assert not takes_long("b", count=20, context=context)
+    assert takes_long("b", context=words)
+    assert takes_long("large", context={"taste": [0.0] * 150})
+    shop.run(lambda: None)
+
+
 @pytest.mark.parametrize("body", ['{"ranking":[0,1,2]}', '{"ranking":[1,0,7]}', '{"ranking":[1,0,2,0]}', "{}"])
 def test_another_ranking_in_the_log_is_noticed(make_shop: Any, body: str) -> None:
     shop = make_shop(policy="ucb")

@@ -381,6 +381,16 @@ def test_a_malformed_request_is_not_the_answer_to_the_one_before_it(
         assert b" 400 " not in everything(connect(server.url, chunked))
 
 
+@pytest.mark.promise(3)
+def test_an_address_that_begins_with_two_slashes_is_not_served_as_what_follows_them(sqlite_url: str) -> None:
+    with running(open_store(sqlite_url)) as server:
+        for path in (b"//healthz", b"//127.0.0.1/healthz", b"//v1/healthz?a=b", b"///healthz"):
+            answer = everything(connect(server.url, b"GET " + path + HEAD + b"\r\n" + GET + CLOSE))
+            assert answer.startswith(b"HTTP/1.1 404"), path
+            assert b"there is nothing at '%b'" % path.partition(b"?")[0] in answer
+        assert b" 200 " in everything(connect(server.url, b"GET http://127.0.0.1/healthz" + HEAD + CLOSE))
+
+
 LARGE = b"X-More: " + b"x" * 100_000 + b"\r\n\r\n"
 HEADS = {
     "in one piece": (GET + LARGE, [b"431"]),

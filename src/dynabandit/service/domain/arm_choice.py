@@ -8,21 +8,32 @@ from dynabandit.bandit import Bandit
 from dynabandit.bandit.propensities import ColumnProbabilities
 from dynabandit.service.domain.decision_details import DecisionDetails
 from dynabandit.service.domain.holdout import Holdout, unit_of_step
+from dynabandit.service.domain.steps import Steps
 
 
 def columns_of_decision(
     bandit: Bandit, bandit_number: int, holdout: Holdout | None, asked: DecisionDetails, places: int
-) -> tuple[list[int], bool]:
-    """Return the columns of the next decision in order, up to `places`, and whether the unit is in the holdout."""
-    context, among, of_holdout = asked.context, asked.among, None
+) -> Steps[tuple[list[int], bool]]:
+    """Return the columns of the next decision in order, up to `places`, and whether the unit is in the holdout.
+
+    Each place is a step.
+    """
+    of_holdout, left = None, asked.among
     if holdout is not None:
         unit = unit_of_step(bandit.step + 1) if asked.unit is None else asked.unit
-        of_holdout = holdout.column(bandit, bandit_number, unit, among)
-    if of_holdout is None:
-        return bandit.ranked_columns(places, context, among), False
-    available = bandit.available_columns(among)
-    left = available[available != of_holdout]
-    return [of_holdout, *(bandit.ranked_columns(places - 1, context, left) if places > 1 and len(left) else ())], True
+        of_holdout = holdout.column(bandit, bandit_number, unit, asked.among)
+    columns = list[int]()
+    if of_holdout is not None:
+        columns.append(of_holdout)
+        available = bandit.available_columns(asked.among)
+        left = available[available != of_holdout]
+        if places == 1 or len(left) == 0:
+            return columns, True
+    for column in bandit.each_ranked_column(places - len(columns), asked.context, left):
+        if columns:
+            yield
+        columns.append(column)
+    return columns, of_holdout is not None
 
 
 def place_propensities(
@@ -31,10 +42,10 @@ def place_propensities(
     asked: DecisionDetails,
     columns: Sequence[int],
     first: ColumnProbabilities | None,
-) -> list[float] | None:
+) -> Steps[list[float] | None]:
     """Return the probability of each column of a ranking among those left, or None if it is not known exactly.
 
-    `first` are those of the first place, from `first_propensities`.
+    `first` are those of the first place, from `first_propensities`. Each further place is a step.
     """
     if asked.propensities is not None and asked.among is not None:  # they were computed before
         return [asked.propensities[asked.among.index(columns[0])]]
@@ -42,6 +53,7 @@ def place_propensities(
     for place, column in enumerate(columns):
         probabilities = first
         if place > 0:
+            yield
             available = bandit.available_columns(asked.among)
             left = available[~np.isin(available, columns[:place])]
             probabilities = bandit.exact_probabilities(asked.context, left)

@@ -41,6 +41,7 @@ from dynabandit.service.domain.monitoring import Monitoring
 from dynabandit.service.domain.open_decisions import OpenDecisions
 from dynabandit.service.domain.settings import Settings
 from dynabandit.service.domain.shadow import Shadow, restarted
+from dynabandit.service.domain.steps import Steps, finish
 from dynabandit.service.errors import ReplayMismatchError, unreadable
 
 # What reading a damaged event or snapshot may raise; none of them is an error of the store
@@ -109,14 +110,15 @@ class LoggedState:
         key: str | None = None,
         asked: DecisionDetails = NO_DETAILS,
         places: int | None = None,
-    ) -> EventRow:
-        """Make the next decision and return its event; with `places`, a ranking of so many arms."""
+    ) -> Steps[EventRow]:
+        """Make the next decision and return its event; with `places`, a ranking of so many arms, in steps."""
         bandit, *others = self.bandits
         with bandit.undone_by_errors(*others):
             holdout = self.settings.holdout
-            columns, in_holdout = columns_of_decision(bandit, self.bandit_number, holdout, asked, places or 1)
+            choice = columns_of_decision(bandit, self.bandit_number, holdout, asked, places or 1)
+            columns, in_holdout = yield from choice
             first = first_propensities(bandit, holdout, asked)
-            probabilities = place_propensities(bandit, holdout, asked, columns, first)
+            probabilities = yield from place_propensities(bandit, holdout, asked, columns, first)
             details = msgspec.structs.replace(asked, holdout=True) if in_holdout else asked
             if self.shadow is not None:
                 known = first if places is None else None  # the reward of a ranking may be for another arm
@@ -273,7 +275,7 @@ class LoggedState:
                 self.taken[self.rules] += 1
             return
         logged = [-1 if event.arm is None else event.arm] if details.ranking is None else details.ranking
-        columns, in_holdout = columns_of_decision(bandit, self.bandit_number, holdout, details, len(logged))
+        columns, in_holdout = finish(columns_of_decision(bandit, self.bandit_number, holdout, details, len(logged)))
         if in_holdout != details.holdout:
             raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {in_holdout}")
         for column, there in zip(columns, logged, strict=True):

@@ -138,22 +138,29 @@ def add_arm(work: UnitOfWork, name: str, arm: str, features: field_types.Context
     state = work.named(name)
     if arm in state.bandit.active:
         return state.sequence, False
-    if len(state.bandit.names) >= field_types.MAX_ARMS:
-        raise ConflictError(f"a bandit must have at most {field_types.MAX_ARMS} arms, with retired ones, got one more")
-    guardrails = state.monitoring.guardrails.rules
-    if len(guardrails) * (len(state.bandit.names) + 1) > MAX_TESTS:
-        most = MAX_TESTS // len(guardrails)
-        raise ConflictError(f"a bandit with {len(guardrails)} guardrails must have at most {most} arms, got one more")
-    for bandit in state.bandits:
-        if state_size(bandit.policy, len(bandit.names) + 1, bandit.context) > MAX_STATE:
-            policy = bandit.policy.label
-            raise ConflictError(f"{policy} must keep at most {MAX_STATE} numbers; with one more arm it would keep more")
+    check_more_arms(state, 1)
     body = {"arm": arm, "add": True, **({} if features is None else {"features": features})}
     try:
         apply_arm_change(state.bandit.copy(), body)
     except (TypeError, ValueError) as error:  # the features do not fit
         raise InvalidValueError(str(error)) from None
     return _append_arm_event(work, state, body)
+
+
+def check_more_arms(state: LoggedState, count: int) -> None:
+    """Raise an error if a bandit cannot have so many more arms."""
+    arms = len(state.bandit.names) + count
+    if arms > field_types.MAX_ARMS:
+        most = field_types.MAX_ARMS
+        raise ConflictError(f"a bandit must have at most {most} arms, with retired ones, got {arms}")
+    guardrails = state.monitoring.guardrails.rules
+    if len(guardrails) * arms > MAX_TESTS:
+        most = MAX_TESTS // len(guardrails)
+        raise ConflictError(f"a bandit with {len(guardrails)} guardrails must have at most {most} arms, got {arms}")
+    for bandit in state.bandits:
+        if state_size(bandit.policy, arms, bandit.context) > MAX_STATE:
+            policy = bandit.policy.label
+            raise ConflictError(f"{policy} must keep at most {MAX_STATE} numbers; with {arms} arms it would keep more")
 
 
 def change_arm(work: UnitOfWork, name: str, arm: str, change: api_types.ChangeArm) -> tuple[int, bool]:

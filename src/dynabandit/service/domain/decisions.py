@@ -27,20 +27,26 @@ MAX_CONTEXTS = 1_000_000  # bytes per request: decisions times the size of their
 PLACE_DRAWS = 20  # the propensity of one place of a ranking takes as long as so many draws
 REMOVED_UNITS = 10_000  # at a time
 DECIDED_AT_ONCE = 20  # more decisions of a request are made in steps, between which other requests are served
-COSTLY_AT_ONCE = 4  # the same with a context or a ranking, which may take some 10 ms for each
+DRAWS_AT_ONCE = 20_000  # likewise; they take a few milliseconds
 MODEL_NUMBERS = 100  # numbers of the models of an arm that take as long as a draw without features
+CONTEXT_DRAWS = 5  # a byte of a context takes as long as so many draws
 
 
-def takes_long(asked: api_types.Decide) -> bool:
-    """Return whether decisions are to be made in steps.
+def takes_long(work: UnitOfWork, name: str, asked: api_types.Decide) -> bool:
+    """Return whether decisions are to be made in steps, because they may take more than a few milliseconds."""
+    return asked.count > DECIDED_AT_ONCE or is_costly(work, name, context_size(asked.context), asked.count, asked.rank)
 
-    Examples
-    --------
-    >>> [takes_long(api_types.Decide(count=count, rank=rank)) for count, rank in ((20, None), (21, None), (5, 3))]
-    [False, True, True]
-    """
-    is_simple = asked.context is None and asked.rank is None
-    return asked.count > (DECIDED_AT_ONCE if is_simple else COSTLY_AT_ONCE)
+
+def is_costly(work: UnitOfWork, name: str, size: int, count: int = 1, places: int | None = None) -> bool:
+    """Return whether decisions with a context of so many bytes may take more than a few milliseconds."""
+    draws = CONTEXT_DRAWS * size + sum(_draws(one, places) for one in work.named(name).bandits)
+    return count * draws > DRAWS_AT_ONCE
+
+
+def _draws(bandit: Bandit, places: int | None) -> int:
+    """Return how many draws without features take as long as a decision, which may be a ranking."""
+    draws = len(bandit.names) * max(1, models_size(bandit.policy, 1, bandit.context) // MODEL_NUMBERS)
+    return draws if places is None else draws * places * PLACE_DRAWS
 
 
 def check_context(context: ContextValues | None) -> None:
@@ -146,8 +152,7 @@ def check_imported(state: LoggedState) -> None:
 def _check_work(bandit: Bandit, count: int, places: int | None, context: ContextValues | None) -> None:
     """Raise an error if decisions would take too long."""
     arms, numbers = len(bandit.names), models_size(bandit.policy, 1, bandit.context)
-    each = arms * max(1, numbers // MODEL_NUMBERS)
-    draws = each if places is None else each * places * PLACE_DRAWS
+    draws = _draws(bandit, places)
     if count * draws > MAX_DRAWS and count > 1:
         ranked = "" if places is None else f" and rank {places}"
         if numbers >= 2 * MODEL_NUMBERS:
@@ -157,7 +162,7 @@ def _check_work(bandit: Bandit, count: int, places: int | None, context: Context
         )
     if draws > MAX_DRAWS and places is not None and places > 1:
         raise InvalidValueError(
-            f"rank must be at most {max(1, MAX_DRAWS // (each * PLACE_DRAWS))} with {arms} arms, got {places}"
+            f"rank must be at most {max(1, MAX_DRAWS // _draws(bandit, 1))} with {arms} arms, got {places}"
         )
     size = context_size(context) if count > 1 else 0
     if count * size > MAX_CONTEXTS:
@@ -186,14 +191,14 @@ def make_decisions(
     places = None if places is None else min(places, arms)
     try:
         check_context_size(details.context)
-        events = [state.decide(now, wall, key, first, places)]
+        events = [(yield from state.decide(now, wall, key, first, places))]
     except (ArithmeticError, TypeError, ValueError) as error:  # nothing has changed yet
         if len(bandit.available_columns(details.among)) == 0:
             raise ConflictError(str(error)) from None
         raise InvalidValueError(about_context(str(error))) from None
     for _ in range(count - 1):
         yield
-        events.append(state.decide(now, wall, None, details, places))
+        events.append((yield from state.decide(now, wall, None, details, places)))
     if key is not None:
         work.keyed[state.bandit_number, key] = events
     work.events += events

@@ -14,6 +14,7 @@ from dynabandit.service.stores import Store
 from dynabandit.service.stores.local_keys import local_bodies
 
 MAX_COPIES = 256 * 2**20  # bytes of the copies of states that a replay keeps
+MAX_RUNS = 100_000  # whose decisions are known before they are replayed: each takes some hundred bytes
 
 
 class Run:
@@ -26,20 +27,20 @@ class Run:
 class LocalReplay:
     """Makes local decisions again from copies of the states from which they were made, kept while they are needed.
 
+    It reads the log ahead of the replay, to know which states are needed, as far as there are `MAX_RUNS` runs.
+
     Decisions cannot be made again if their state is before the start of a compacted log or decides by older rules, if
-    earlier decisions from the same state are missing, or if there was no room for a copy: `taken` counts them, unless
-    they were stored by older rules. Where the log has another choice than the replay, `different` counts the decision,
-    and those of its decider that follow from the same state are taken from the log. So a decider that is wrong changes
-    nothing for others.
+    earlier decisions from the same state are missing, if there was no room for a copy, or if they are so far behind
+    their state that it was not known to be needed: `taken` counts them, unless they were stored by older rules. Where
+    the log has another choice than the replay, `different` counts the decision, and those of its decider that follow
+    from the same state are taken from the log. So a decider that is wrong changes nothing for others.
     """
 
     def __init__(self, store: Store, state: LoggedState) -> None:
         """Prepare a replay that starts with a state."""
-        found = map(local_details, local_bodies(store, state.bandit_number, state.sequence))
-        self._left = Counter((one.decider, one.base) for one in found if one)  # decisions of runs that have not begun
+        self._ahead = map(local_details, local_bodies(store, state.bandit_number, state.sequence))
+        self._left = Counter[tuple[str, int]]()  # known decisions of runs that have not begun, by decider and state
         self._waiting = Counter[int]()  # the same by state
-        for (_, base), decisions in self._left.items():
-            self._waiting[base] += decisions
         self._room = Room()
         self._bases: dict[int, Bandit] = {}
         self._runs: dict[str, Run] = {}
@@ -50,9 +51,27 @@ class LocalReplay:
 
     def keep(self, state: LoggedState) -> None:
         """Keep a copy of a state from which decisions will be made; before the first event there is none."""
+        self._look_ahead()
         base, decisions = state.sequence, self._waiting[state.sequence]
         if base > 0 and decisions > 0 and state.rules == RULES and self._has_room(base, state.bandit, decisions):
             self._bases[base] = state.bandit.copy()
+
+    def _look_ahead(self) -> None:
+        """Read the next decisions of the log, unless too many runs are known: then all up to the next one are."""
+        while len(self._left) + len(self._runs) < MAX_RUNS:
+            try:
+                details = next(self._ahead)
+            except StopIteration:
+                return
+            if details is None:
+                continue
+            decider, base = details.decider or "", details.base
+            run = self._runs.get(decider)
+            if run is not None and run.base == base:
+                run.left += 1
+            else:
+                self._left[decider, base] += 1
+                self._waiting[base] += 1
 
     def _has_room(self, key: int | str, bandit: Bandit, decisions: int) -> bool:
         """Whether there is room for another copy; remove those for which there is none any more."""
@@ -84,11 +103,16 @@ class LocalReplay:
         return self._runs[decider]
 
     def _begin(self, state: LoggedState, decider: str, base: int) -> Run:
-        """Begin the decisions of a decider from a state; a decider that returns to an earlier state has none."""
+        """Begin the decisions of a decider from a state.
+
+        There is no bandit for a decider that returns to an earlier state, or to one of which a run has ended, because
+        more decisions were not known.
+        """
         self._room.free(decider)
-        left = self._left.pop((decider, base), 0)
+        left, progress = self._left.pop((decider, base), 0), state.deciders.get(decider)
         found, local = self._bases.get(base), None
-        if found is not None and left and self._has_room(decider, found, left):
+        is_new = progress is None or progress.base < base
+        if found is not None and left and is_new and self._has_room(decider, found, left):
             local = LocalBandit(found, state.bandit_number, state.settings.holdout, decider, base)
         self._waiting[base] -= left
         if self._waiting[base] <= 0:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from dynabandit.features import FeatureEncoder
 from dynabandit.service import api_types, field_types
 from dynabandit.service.domain import changes, decisions, rewards
@@ -10,7 +12,7 @@ from dynabandit.service.domain.decision_details import ContextValues, DecisionDe
 from dynabandit.service.domain.events import EventRow
 from dynabandit.service.domain.names import clean_name
 from dynabandit.service.domain.personalizer_features import arm_features, flat_features
-from dynabandit.service.domain.steps import finish
+from dynabandit.service.domain.steps import Steps
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.errors import ConflictError, InvalidValueError, NotFoundError
 from dynabandit.service.personalizer_types import (
@@ -77,13 +79,23 @@ def create(work: UnitOfWork, name: str, asked: api_types.Create) -> None:
         changes.create(work, name, asked)
 
 
-def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tuple[RankResponse, list[str]]:
-    """Choose one of the actions, or return what the event got before; also return the arms that were added."""
+def takes_long(work: UnitOfWork, name: str, asked: RankRequest) -> bool:
+    """Return whether a request is to be served in steps, because it may take more than a few milliseconds."""
+    active = work.named(name).bandit.active
+    is_new = any(action.id not in active for action in asked.actions)
+    return is_new or decisions.is_costly(work, name, len(msgspec.json.encode(asked.context_features)))
+
+
+def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> Steps[tuple[RankResponse, list[str]]]:
+    """Choose one of the actions, or return what the event got before; also return the arms that were added.
+
+    Each new arm is a step, and so are the probabilities and the choice.
+    """
     state, added = work.named(name), list[str]()
     made = work.find_keyed(state.bandit_number, event_id)
     if not made:
         actions, context = _ranked(asked), _context(state, asked)
-        added = _add_arms(work, state, name, actions)
+        added = yield from _add_arms(work, state, name, actions)
         among = [state.bandit.column(action.id) for action in actions]
         details = DecisionDetails(
             context=context,
@@ -91,7 +103,8 @@ def rank(work: UnitOfWork, name: str, asked: RankRequest, event_id: str) -> tupl
             propensities=_probabilities(state, context, among),
             deferred=asked.defer_activation and state.settings.reward_window is not None,
         )
-        made = finish(decisions.make_decisions(work, state, details, event_id))
+        yield
+        made = yield from decisions.make_decisions(work, state, details, event_id)
     elif (before := read_details(made[0].body)).among is None or before.ranking is not None:
         raise ConflictError(f"eventId must be that of a Rank call, got {event_id!r}, the key of another decision")
     return _response(state, asked, event_id, made[0]), added
@@ -122,6 +135,7 @@ def _checked_context(declared: FeatureEncoder, asked: RankRequest) -> ContextVal
     context: ContextValues = (
         {CONTEXT: flat} if _is_hashed(declared) else {name: flat.get(name) for name in declared.names}
     )
+    decisions.check_context(context)
     try:
         declared.encode(context)
     except (TypeError, ValueError) as error:
@@ -134,17 +148,20 @@ def _is_hashed(declared: FeatureEncoder | None) -> bool:
     return declared is not None and [(one.name, one.kind) for one in declared.features] == [(CONTEXT, "hashed")]
 
 
-def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> list[str]:
+def _add_arms(work: UnitOfWork, state: LoggedState, name: str, actions: Sequence[RankableAction]) -> Steps[list[str]]:
     """Add arms for the actions that are new, and return their names."""
     bandit = state.bandit
     new = [action for action in actions if action.id not in bandit.active]
     if new and not _is_hashed(bandit.features):
         raise InvalidValueError(f"actions must be arms of bandit {name!r}, got {new[0].id!r}")
-    if len(bandit.names) + len(new) > field_types.MAX_ARMS:
-        raise ConflictError(f"a bandit must have at most {field_types.MAX_ARMS} arms, with retired ones, got more")
-    features = [arm_features(f"features of action {action.id!r}", action.features) for action in new]
+    changes.check_more_arms(state, len(new))
+    features = []
+    for action in new:
+        features.append(arm_features(f"features of action {action.id!r}", action.features))
+        yield
     for action, own in zip(new, features, strict=True):
         changes.add_arm(work, name, action.id, own)
+        yield
     return [action.id for action in new]
 
 

@@ -22,6 +22,7 @@ from dynabandit.service.http.authorisation import may_still_read
 from dynabandit.service.http.page_keys import check_may_reward, page_key, stored_key, unit_of
 from dynabandit.service.http.requests import (
     bandit_name,
+    caller_of,
     checked_name,
     namespace_of,
     new_name,
@@ -92,7 +93,8 @@ async def decide(service: Service, request: Request, body: api_types.Decide) -> 
         events=body.count,
         idempotency_key=sent_key,
         unit=body.unit,
-        takes_long=lambda work: decisions.takes_long(body),
+        takes_long=lambda work: decisions.takes_long(work, name, body),
+        caller=caller_of(request),
     )
     return Result(api_types.Decisions(made))
 
@@ -108,7 +110,7 @@ async def add_reward(service: Service, request: Request, body: api_types.Reward)
         found.check_bandit(work)
         rewards.reward(work, found.bandit_number, found.step, value, namespace, arm)
 
-    await service.writer.submit(run, name=found.name, bandits=[found.bandit_number])
+    await service.writer.submit(run, name=found.name, bandits=[found.bandit_number], caller=caller_of(request))
     return Result(api_types.Rewarded(found.id, value, arm))
 
 
@@ -141,7 +143,12 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
         return rewards.takes_long(work, (one.decision[0] for one in given if one.decision is not None))
 
     errors = await service.writer.submit(
-        run, name=name, bandits=bandit_numbers, events=len(given), takes_long=takes_long
+        run,
+        name=name,
+        bandits=bandit_numbers,
+        events=len(given),
+        takes_long=takes_long,
+        caller=caller_of(request),
     )
     results = [reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
     return Result(api_types.RewardResults(results))

@@ -15,7 +15,7 @@ from dynabandit.service.domain.deciders import SECRET_HEADER, check_secret
 from dynabandit.service.domain.local_bandit import local_id
 from dynabandit.service.domain.names import public_id
 from dynabandit.service.http.handlers import QueryValues, Result, encode_copy, reward_result
-from dynabandit.service.http.requests import bandit_name, checked_name, printable_header
+from dynabandit.service.http.requests import bandit_name, caller_of, checked_name, printable_header
 from dynabandit.service.http.responses import JSON
 from dynabandit.service.service import Service
 
@@ -78,6 +78,7 @@ async def add_local_decisions(service: Service, request: Request, body: local_ty
         name=name,
         events=events,
         takes_long=lambda work: local_decisions.takes_long(work, name, body),
+        caller=caller_of(request),
     )
     ids = [local_id(one.decider, one.step) for one in body.rewards]
     results = [reward_result(decision, error) for decision, error in zip(ids, stored.errors, strict=True)]

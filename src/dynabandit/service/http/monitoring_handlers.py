@@ -10,7 +10,7 @@ from dynabandit.service.domain.metric_values import add_metrics as count_metrics
 from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.http.handlers import QueryValues, Result, decision_of, submit_change
 from dynabandit.service.http.page_keys import check_may_measure
-from dynabandit.service.http.requests import bandit_name, namespace_of
+from dynabandit.service.http.requests import bandit_name, caller_of, namespace_of
 from dynabandit.service.service import Service
 from dynabandit.service.stores import Store
 from dynabandit.service.stores.alert_positions import refused_alerts
@@ -26,7 +26,14 @@ async def add_metrics(service: Service, request: Request, body: types.Metrics) -
         count_metrics(work, found.bandit_number, found.step, body.metrics, namespace)
 
     keys = [(found.bandit_number, metric_key(found.step, metric)) for metric in body.metrics]
-    await service.writer.submit(run, name=found.name, bandits=[found.bandit_number], events=len(keys), bandit_keys=keys)
+    await service.writer.submit(
+        run,
+        name=found.name,
+        bandits=[found.bandit_number],
+        events=len(keys),
+        bandit_keys=keys,
+        caller=caller_of(request),
+    )
     return Result(types.CountedMetrics(found.id, body.metrics))
 
 

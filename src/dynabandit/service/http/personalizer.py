@@ -15,7 +15,7 @@ from dynabandit.service.errors import ConflictError, LateRewardError, NotFoundEr
 from dynabandit.service.http.authorisation import authorise
 from dynabandit.service.http.handlers import Result
 from dynabandit.service.http.openapi import Endpoint
-from dynabandit.service.http.requests import bandit_name, namespace_of, path_text
+from dynabandit.service.http.requests import bandit_name, caller_of, namespace_of, path_text
 from dynabandit.service.http.responses import HEADERS, json_response
 from dynabandit.service.service import Service
 
@@ -28,7 +28,7 @@ async def rank(service: Service, request: Request, body: types.RankRequest) -> R
     name, event_id = _bandit_name(request), body.event_id or secrets.token_hex(16)
     personalizer.check(body)
     try:
-        return await _rank(service, name, body, event_id)
+        return await _rank(service, request, name, body, event_id)
     except NotFoundError:
         authorise(service, request, "admin")
     asked = personalizer.new_bandit(body)
@@ -36,13 +36,17 @@ async def rank(service: Service, request: Request, body: types.RankRequest) -> R
     await service.writer.submit(
         lambda work: personalizer.create(work, name, asked), name=name, alone=True, priority=True
     )
-    result = await _rank(service, name, body, event_id)
+    result = await _rank(service, request, name, body, event_id)
     return result._replace(changed=True, change={"created": name, "actions": asked.arms})
 
 
-async def _rank(service: Service, name: str, body: types.RankRequest, event_id: str) -> Result:
+async def _rank(service: Service, request: Request, name: str, body: types.RankRequest, event_id: str) -> Result:
     ranked, added = await service.writer.submit(
-        lambda work: personalizer.rank(work, name, body, event_id), name=name, idempotency_key=event_id
+        lambda work: personalizer.rank(work, name, body, event_id),
+        name=name,
+        idempotency_key=event_id,
+        takes_long=lambda work: personalizer.takes_long(work, name, body),
+        caller=caller_of(request),
     )
     return Result(ranked, 201, changed=bool(added), change={"actions": added})  # not the features of users
 
@@ -52,7 +56,10 @@ async def reward(service: Service, request: Request, body: types.RewardRequest) 
     name, event_id = _bandit_name(request), _event_id(request)
     with contextlib.suppress(ConflictError, LateRewardError):
         await service.writer.submit(
-            lambda work: personalizer.reward(work, name, event_id, body.value), name=name, idempotency_key=event_id
+            lambda work: personalizer.reward(work, name, event_id, body.value),
+            name=name,
+            idempotency_key=event_id,
+            caller=caller_of(request),
         )
     return Response(status_code=204)
 
@@ -61,7 +68,10 @@ async def activate(service: Service, request: Request, _: None) -> Response:
     """POST /personalizer/v1.0/events/{id}/activate."""
     name, event_id = _bandit_name(request), _event_id(request)
     await service.writer.submit(
-        lambda work: personalizer.activate(work, name, event_id), name=name, idempotency_key=event_id
+        lambda work: personalizer.activate(work, name, event_id),
+        name=name,
+        idempotency_key=event_id,
+        caller=caller_of(request),
     )
     return Response(status_code=204)
 

@@ -45,6 +45,12 @@ def api_key_of(request: Request) -> KeyRow | None:
     return api_key
 
 
+def caller_of(request: Request) -> str | None:
+    """Return the id of the key of an authorised request; None if the service needs no keys."""
+    api_key = api_key_of(request)
+    return None if api_key is None else api_key.id
+
+
 def namespace_of(request: Request) -> str | None:
     """Return the only namespace that the key of an authorised request may use; None if it may use all bandits."""
     api_key = api_key_of(request)
