@@ -12,12 +12,12 @@ from dynabandit.core.records import NoParams
 from dynabandit.core.streams import stream
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.forced_exploration import NOT_FORCED, make_score, scheduled
 from dynabandit.policies.horizons.formulas import discount_for, window_for
 from dynabandit.policies.memories import aff_shared, reward_window
 from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
 from dynabandit.policies.presets import aff_kl_ucb
 from dynabandit.policies.rules import kl_index
-from dynabandit.policies.rules.forced_exploration import NOT_FORCED, make_score, scheduled
 
 NOTHING = np.zeros(0)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.records import NoParams, column_reader, column_writer
+from dynabandit.policies import forced_exploration
 from dynabandit.policies.base import (
     Exploration,
     PolicyFunctions,
@@ -19,7 +20,6 @@ from dynabandit.policies.base import (
 from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY as NO_RESTART, DetectorKernels
 from dynabandit.policies.memories.base import NOBODY, MemoryKernels, exponential
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
-from dynabandit.policies.rules import forced_exploration
 from dynabandit.policies.rules.base import Nothing, RuleKernels
 from dynabandit.policies.rules.score_laws import random_exploration
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.policies import forced_exploration
 from dynabandit.policies.base import PolicyState, Reward, Step
 from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY, THE_ARM, Detector, DetectorKernels
 from dynabandit.policies.part import Setting
-from dynabandit.policies.rules import forced_exploration
 from dynabandit.stats.change_detection import has_change
 from dynabandit.validation import LEAST_FACTOR, check_field, integer, number, set_fields, unknown
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.policies import forced_exploration
 from dynabandit.policies.base import PolicyState, Reward
 from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY, Detector, DetectorKernels
 from dynabandit.policies.part import Setting
-from dynabandit.policies.rules import forced_exploration
 from dynabandit.validation import check_field, integer, number, set_fields
 
 SEEN, LATEST = range(2)  # shared: the step at which the latest reward arrived, and that of the latest restart

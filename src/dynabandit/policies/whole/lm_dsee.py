@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
+from dynabandit.policies import forced_exploration
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.memories import sample_mean_policy
 from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
-from dynabandit.policies.rules import forced_exploration
 from dynabandit.validation import LARGEST_FACTOR, check_field, number
 
 TOTAL, PLAYS = (sample_mean_policy.SLOTS.index(name) for name in ("total", "plays"))

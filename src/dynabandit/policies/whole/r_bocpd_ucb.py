@@ -8,12 +8,12 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
+from dynabandit.policies import forced_exploration
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.detectors import glr
 from dynabandit.policies.detectors.glr import LATEST, RESTART, RESTARTS, SEEN
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
 from dynabandit.policies.memories.sample_mean_policy import SampleMeanPolicy
-from dynabandit.policies.rules import forced_exploration
 from dynabandit.policies.whole import either_index
 from dynabandit.validation import check_field, integer, number, set_fields, unknown
 
