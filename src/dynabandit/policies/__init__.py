@@ -8,7 +8,6 @@ from dynabandit.policies.auto import AUTO, resolved
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.presets.aff_d_greedy import AffDGreedy
 from dynabandit.policies.presets.aff_kl_ucb import AffKLUCB
-from dynabandit.policies.presets.aff_linear import AffLinTS, AffLinUCB
 from dynabandit.policies.presets.aff_normal_ts import AffNormalTS
 from dynabandit.policies.presets.aff_normal_ucb import AffNormalUCB
 from dynabandit.policies.presets.aff_poisson_ts import AffPoissonTS
@@ -19,30 +18,36 @@ from dynabandit.policies.presets.aff_ucb2 import AffUCB2, AffUCB2Growing
 from dynabandit.policies.presets.constant import KLUCB, OTS, TS, UCB, EpsGreedy
 from dynabandit.policies.presets.cusum_ucb import CusumKLUCB, CusumUCB
 from dynabandit.policies.presets.d_kl_ucb import DKLUCB
-from dynabandit.policies.presets.d_lin_ucb import DLinUCB
 from dynabandit.policies.presets.d_ucb import DUCB
 from dynabandit.policies.presets.discounted_thompson import DiscountedOTS, DiscountedTS
 from dynabandit.policies.presets.dynamic_thompson import DTS, AffDTS1, AffDTS2, OptimisticDTS
 from dynabandit.policies.presets.glr_kl_ucb import GLRKLUCB, GLRKLUCBDiminishing
-from dynabandit.policies.presets.lin_eps_greedy import LinEpsGreedy
-from dynabandit.policies.presets.lin_ts import LinTS
-from dynabandit.policies.presets.lin_ucb import LinUCB
-from dynabandit.policies.presets.log_linear_ts import AffLogLinearTS, LogLinearTS
-from dynabandit.policies.presets.logistic_ts import AffLogisticTS, LogisticTS
+from dynabandit.policies.presets.linear import (
+    AffLinTS,
+    AffLinUCB,
+    AffLogisticTS,
+    AffLogLinearTS,
+    DLinUCB,
+    LinEpsGreedy,
+    LinTS,
+    LinUCB,
+    LogisticTS,
+    LogLinearTS,
+    MixLinUCB,
+    RestartLinUCB,
+    SquareCB,
+    SWLinUCB,
+    WeightUCB,
+)
 from dynabandit.policies.presets.m_ucb import MKLUCB, MUCB
-from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
 from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixRevenueTS, MixTS
 from dynabandit.policies.presets.normal_ts import NormalTS
 from dynabandit.policies.presets.oracle_restart import OracleRestart
-from dynabandit.policies.presets.restart_lin_ucb import RestartLinUCB
 from dynabandit.policies.presets.robust_ucb import RobustUCB
-from dynabandit.policies.presets.square_cb import SquareCB
 from dynabandit.policies.presets.sw_kl_ucb import SWKLUCB
-from dynabandit.policies.presets.sw_lin_ucb import SWLinUCB
 from dynabandit.policies.presets.sw_thompson import SWTS
 from dynabandit.policies.presets.sw_ucb import SWUCB
 from dynabandit.policies.presets.sw_ucb_sharp import SWUCBSharp
-from dynabandit.policies.presets.weight_ucb import WeightUCB
 from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
 from dynabandit.policies.whole.ad_switch import AdSwitch
 from dynabandit.policies.whole.borl import Borl

@@ -28,7 +28,11 @@ FADING = "log_forgetting"  # the slot with what the memory says about fading
 COUNTED = ("seen_total", "seen_plays")  # the slots in which rewards are counted for a detector, if the memory does not
 SUMS = ("total", "squares", "plays")  # the first slots of a memory that counts them itself
 NO_PRIOR = Prior(0.0, 0.0)
-SCORES = {"normal": normal_scores, "gamma": gamma_scores, "student": student_scores}  # by the family of a rule
+SCORES: dict[str, Callable[..., dict[str, Any]]] = {  # by the family of a rule
+    "normal": normal_scores,
+    "gamma": gamma_scores,
+    "student": student_scores,
+}
 
 
 @functools.cache
@@ -72,6 +76,8 @@ def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
 
     In `state.shared` the numbers of the detector come before those of the memory.
     """
+    if rule.score is None and rule.family not in dict(memory.laws):
+        raise TypeError("the rule needs what the memory does not know: features, or a law to draw from")
     rows = rows_of(memory, rule, detector)
     if detector is not None and detector.shared > 0:
         memory = _after(memory, detector.shared)
