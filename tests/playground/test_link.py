@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 
 from dynabandit.playground import SpecError, read
 from dynabandit.playground.drawn_means import COLUMNS, LEVELS, DrawnMeans, decode, encode
-from dynabandit.policies.memories.regression_policy import RegressionPolicy
-from dynabandit.policies.presets.sw_lin_ucb import SWLinUCB
+from dynabandit.policies.memories.regression import RegressionMemory
 
 STRAIGHT = "P" * COLUMNS
 
@@ -107,8 +106,7 @@ def test_a_window_longer_than_the_run_takes_no_more_memory_than_the_run() -> Non
 
 def test_the_models_of_policies_are_counted_and_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made = mock.Mock()
-    monkeypatch.setattr(RegressionPolicy, "initial_models", made)
-    monkeypatch.setattr(SWLinUCB, "initial_models", made)
+    monkeypatch.setattr(RegressionMemory, "initial_models", made)
     case = "v=1&environment=logistic-drift&arms=100&horizon=100000&replications=1"
     assert "numbers with 100 arms" in fields(f"{case}&policies=sw-lin-ucb:window=50000")["policies.0"]
     assert read(f"{case}&policies=sw-lin-ucb:window=500")

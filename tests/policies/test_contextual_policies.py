@@ -5,6 +5,7 @@ with the largest score, unless a coin decides otherwise.
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,15 @@ from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream
 from dynabandit.estimators.linear_model import inverse_at, theta_at
 from dynabandit.estimators.regression_kernels import LONGEST_MEMORY, SHORTEST_MEMORY
 from dynabandit.policies import CONTEXTUAL_POLICIES
-from dynabandit.policies.base import Policy, PolicyState, Reward, Step, new_state
-from dynabandit.policies.memories.regression_policy import deviation_at, draw_deviation
-from dynabandit.policies.presets import square_cb
+from dynabandit.policies.base import Policy, Reward, Step, new_state
+from dynabandit.policies.composition import Preset
+from dynabandit.policies.memories.regression import deviation_at, draw_deviation
+from dynabandit.policies.memories.regression_window import RestartRegression, WindowRegression
+from dynabandit.policies.memories.sample_mean import SampleMean
+from dynabandit.policies.rules.greedy import Greedy
+from dynabandit.policies.rules.kl_ucb import KLUCB
+from dynabandit.policies.rules.prediction import LinearThompson, Rate, WidthBound, weight
+from dynabandit.policies.rules.thompson import NormalThompson
 from oracles import linear
 from oracles.linear import Play
 from oracles.regression import AdaptiveRegression, Regression
@@ -423,7 +430,43 @@ def test_a_coefficient_without_variance_does_not_move_the_others() -> None:
 
 def test_the_leader_of_square_cb_keeps_a_weight_if_rounding_leaves_none() -> None:
     nothing = np.zeros(0)
-    state = PolicyState(np.array([[0.75, 0.25]]), np.array([0.0, 1.0]), np.zeros(2))
+    predictions, leader = np.array([0.75, 0.25]), np.array([0.0, 1.0])
     step = Step(4, 2, 0.0, nothing, nothing, stream(1))
-    params = square_cb.Params(1.0, 0.0, 3.0, 0.5)
-    assert [square_cb.weight(state, arm, step, params) for arm in range(2)] == [1e-37, 1.0 / (2 + 3 * 2 * 0.5)]
+    params = Rate(3.0, 0.5)
+    assert [weight(predictions, leader, arm, step, params) for arm in range(2)] == [1e-37, 1.0 / (2 + 3 * 2 * 0.5)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartGreedy(Preset):
+    """A combination that has no name.
+
+    Examples
+    --------
+    """
+
+    name = "restart-greedy"
+    made_of = RestartRegression, Greedy
+
+
+def test_any_rule_that_knows_predictions_decides_with_any_memory_with_models() -> None:
+    policy: Any = db.policy(RestartGreedy, period=10, epsilon=0)
+    params, x = policy.params(2), np.array([1.0, 2.0])
+    state = new_state(policy, 2, params, Context(2, per_arm=False))
+    policy.functions.learn(state, 0, Reward(3.0, 1, 1, x), params)
+    for number, expected in [(10, 3 * 5 / 6), (11, 0.0)]:
+        step = Step(number, 2, 0.0, x[np.newaxis], np.zeros(0), stream(1))
+        assert policy.functions.score(state, 0, step, params) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((WindowRegression, LinearThompson), "the coefficients of this memory cannot be drawn"),
+        ((WindowRegression, KLUCB), "the rule does not compare what is predicted from features"),
+        ((SampleMean, WidthBound), "the rule needs what the memory does not know"),
+        ((SampleMean, NormalThompson), "the rule needs what the memory does not know"),
+    ],
+)
+def test_parts_that_cannot_decide_together_are_refused(parts: tuple[Any, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        type("Refused", (Preset,), {"name": "refused", "made_of": parts, "__doc__": "None."})

@@ -8,7 +8,7 @@ from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, normal_pair, stream, words
 from dynabandit.estimators import linear_model
 from dynabandit.policies.base import Policy, Reward, Step, new_state
-from dynabandit.policies.presets import mix_lin_ucb
+from dynabandit.policies.memories import regression_mixture
 from oracles.mix_lin_ucb import RATES, MixLinUCB
 
 ARMS, STEPS, SEED = 4, 150, 11
@@ -110,12 +110,13 @@ def law_of_long_known_rewards(weights: np.ndarray, predictions: np.ndarray) -> t
     policy, one = db.policy("mix-lin-ucb", share=0.0), np.ones((1, 1))
     kernel = Kernel(policy, ARMS, Context(1, per_arm=True))
     shared, models = kernel.state.shared, kernel.state.models.reshape(len(RATES), -1)
-    shared[mix_lin_ucb.WEIGHT : mix_lin_ucb.LOG_DENSITY] = weights
-    shared[mix_lin_ucb.TOTAL], shared[mix_lin_ucb.SQUARES], shared[mix_lin_ucb.COUNT] = 1e9, 1e15, 1000.0
+    shared[regression_mixture.WEIGHT : regression_mixture.LOG_DENSITY] = weights
+    places = [regression_mixture.TOTAL, regression_mixture.SQUARES, regression_mixture.COUNT]
+    shared[places] = 1e9, 1e15, 1000.0
     models[:, linear_model.theta_at(1)], models[:, linear_model.inverse_at(1)] = predictions, 1e-6
     step = Step(1, ARMS, 0.0, one, np.zeros(0), stream(SEED))
-    mean, deviation = mix_lin_ucb.mean_and_deviation(kernel.state, 0, step, kernel.params)
-    return mean, deviation, mix_lin_ucb.noise(shared)
+    mean, variance = regression_mixture.predict(kernel.state, 0, step, kernel.params.memory)
+    return mean, np.sqrt(variance), regression_mixture.noise(shared)
 
 
 def test_a_large_mean_takes_no_digits_from_the_deviation() -> None:

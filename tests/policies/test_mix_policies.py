@@ -233,8 +233,7 @@ class MixUCB(Preset):
 
 
 def test_a_bound_of_a_mixture_counts_its_size_which_shrinks_while_the_arm_is_idle() -> None:
-    kind: Any = MixUCB
-    driver = Driver(kind(idle=3), arms=2).feed(0, 1.0, 0.0, 1.0, 1.0)
+    driver = Driver(db.policy(MixUCB, idle=3), arms=2).feed(0, 1.0, 0.0, 1.0, 1.0)
     driver.last_played[0] = 4
     mean, size, rate = driver.memory[[MEAN, SIZE, mixture.RATE], 0]
     for number in (5, 9):

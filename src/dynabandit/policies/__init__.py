@@ -25,25 +25,30 @@ from dynabandit.policies.presets.adaptive import (
     AffUCB2Growing,
     OptimisticDTS,
 )
-from dynabandit.policies.presets.aff_linear import AffLinTS, AffLinUCB
 from dynabandit.policies.presets.aff_revenue_ts import AffRevenueTS
 from dynabandit.policies.presets.any_unit import AffNormalTS, AffNormalUCB, AffPoissonTS, NormalTS
 from dynabandit.policies.presets.constant import KLUCB, OTS, TS, UCB, EpsGreedy
-from dynabandit.policies.presets.d_lin_ucb import DLinUCB
 from dynabandit.policies.presets.discounted import DKLUCB, DUCB, DiscountedOTS, DiscountedTS
-from dynabandit.policies.presets.lin_eps_greedy import LinEpsGreedy
-from dynabandit.policies.presets.lin_ts import LinTS
-from dynabandit.policies.presets.lin_ucb import LinUCB
-from dynabandit.policies.presets.log_linear_ts import AffLogLinearTS, LogLinearTS
-from dynabandit.policies.presets.logistic_ts import AffLogisticTS, LogisticTS
-from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
+from dynabandit.policies.presets.linear import (
+    AffLinTS,
+    AffLinUCB,
+    AffLogisticTS,
+    AffLogLinearTS,
+    DLinUCB,
+    LinEpsGreedy,
+    LinTS,
+    LinUCB,
+    LogisticTS,
+    LogLinearTS,
+    MixLinUCB,
+    RestartLinUCB,
+    SquareCB,
+    SWLinUCB,
+    WeightUCB,
+)
 from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixRevenueTS, MixTS
-from dynabandit.policies.presets.restart_lin_ucb import RestartLinUCB
 from dynabandit.policies.presets.restarting import GLRKLUCB, MKLUCB, MUCB, CusumKLUCB, CusumUCB, GLRKLUCBDiminishing
 from dynabandit.policies.presets.robust_ucb import RobustUCB
-from dynabandit.policies.presets.square_cb import SquareCB
-from dynabandit.policies.presets.sw_lin_ucb import SWLinUCB
-from dynabandit.policies.presets.weight_ucb import WeightUCB
 from dynabandit.policies.presets.windowed import SWKLUCB, SWTS, SWUCB, SWUCBSharp
 from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
 from dynabandit.policies.rules import RULES

@@ -1,7 +1,7 @@
 """Which policy ``"auto"`` stands for: the recommended one for the rewards, and for decisions with features."""
 
 from dynabandit.policies.base import Policy
-from dynabandit.policies.presets.mix_lin_ucb import MixLinUCB
+from dynabandit.policies.presets.linear import MixLinUCB
 from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixRevenueTS, MixTS
 from dynabandit.validation import BOUNDED, RewardDomain
 

@@ -79,6 +79,8 @@ def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
 
     In `state.shared` the numbers of the detector come before those of the memory.
     """
+    if rule.score is None and rule.family not in dict(memory.laws):
+        raise TypeError("the rule needs what the memory does not know: features, or a law to draw from")
     rows = rows_of(memory, rule, detector)
     if detector is not None and detector.shared > 0:
         memory = _after(memory, detector.shared)

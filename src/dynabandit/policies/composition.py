@@ -1,28 +1,29 @@
 """Policies that are a memory, a rule and perhaps a detector: presets with a name of their own, and all others."""
 
 import inspect
-import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from dynabandit.core.docstrings import parameter_descriptions
+from dynabandit.core.context import Context
+from dynabandit.core.docstrings import parameter_descriptions, with_parameters
 from dynabandit.core.records import NoParams
 from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.compose import compose, rows_of
+from dynabandit.policies.compose_models import compose_models, slots_of
 from dynabandit.policies.detectors.base import Detector
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
 from dynabandit.policies.memories.base import Memory
+from dynabandit.policies.memories.models import ModelMemory
 from dynabandit.policies.part import Setting
 from dynabandit.policies.rules.base import Rule
 from dynabandit.policies.rules.score_laws import GAMMA
 from dynabandit.validation import RewardDomain, set_fields
 
-WIDTH = 116  # of lines of docstrings
 DESCRIPTIONS = {
     "burn_in": "The number of plays of each arm before the policy decides.",
     "changes": (
@@ -54,8 +55,10 @@ class Preset(Policy):
         cls.__annotations__ = {**_collected_fields(cls), **own}
         memory, rule, detector = (_kind(part) for part in _three(cls.made_of))
         kernels = memory.kernels_for(rule.kernels.family), rule.kernels, detector and detector.kernels
-        cls.functions = compose(*kernels)
-        cls.slots = rows_of(*kernels).slots
+        if issubclass(memory, ModelMemory):
+            cls.functions, cls.slots = compose_models(*kernels), slots_of(*kernels[:2])
+        else:
+            cls.functions, cls.slots = compose(*kernels), rows_of(*kernels).slots
         cls.rewards = common_domain([part for part in (memory, rule, detector) if part is not None])
         cls.needs_double = memory.needs_double
         cls.__doc__ = _with_parameters(cls)
@@ -97,8 +100,16 @@ class Preset(Policy):
 
     def shared_size(self) -> int:
         memory, rule, detector = self.parts()
-        own = memory.shared_size(self._setting(1), rule.kernels.family)
+        own = memory.shared_size(self._setting(1), rule.kernels.family) + rule.kernels.shared
         return max(own + (0 if detector is None else detector.kernels.shared), 1)
+
+    def models_shape(self, arms: int, context: Context) -> tuple[int, int]:
+        memory, rule, _ = self.parts()
+        return memory.models_shape(arms, context, rule.kernels.family)
+
+    def initial_models(self, arms: int, context: Context) -> np.ndarray:
+        memory, rule, _ = self.parts()
+        return memory.initial_models(arms, context, rule.kernels.family)
 
     def forgetting(self, column: np.ndarray) -> float:
         return self.parts()[0].forgetting(column, self._setting(1))
@@ -195,10 +206,6 @@ def common_domain(parts: list[Any]) -> RewardDomain:
 
 def _with_parameters(cls: type[Preset]) -> str:
     """Return the docstring of a preset with a section `Parameters`, which is collected from its parts."""
-    text = inspect.cleandoc(cls.__doc__ or "")
-    before, found, after = text.partition("Examples\n--------")
-    if "Parameters\n----------" in before or not found:
-        return text
     described: dict[str, str] = {}
     for part in _visible(cls.made_of):
         for names, description in parameter_descriptions(inspect.getdoc(part) or ""):
@@ -208,9 +215,4 @@ def _with_parameters(cls: type[Preset]) -> str:
     described["burn_in"] = DESCRIPTIONS["burn_in"]
     if getattr(cls, "burn_in", 0) == 0:
         described["burn_in"] = DESCRIPTIONS["burn_in"].rstrip(".") + NO_BURN_IN
-    for name, description in cls.described.items():
-        described[name] = description
-    lines = ["Parameters", "----------"]
-    for name, description in described.items():
-        lines += [name, textwrap.fill(description, WIDTH, initial_indent="    ", subsequent_indent="    ")]
-    return f"{before}{chr(10).join(lines)}\n\n{found}{after}"
+    return with_parameters(inspect.cleandoc(cls.__doc__ or ""), described | cls.described)

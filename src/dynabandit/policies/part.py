@@ -1,8 +1,10 @@
 """What memories, rules and detectors have in common: a name, parameters, and what these may follow from."""
 
+import inspect
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
+from dynabandit.core.docstrings import parameter_descriptions, with_parameters
 from dynabandit.core.records import NoParams
 from dynabandit.policies.beta_posterior import Prior
 
@@ -19,11 +21,20 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Base class of memories, rules and detectors; a subclass is a frozen dataclass whose fields are its parameters."""
+    """Base class of memories, rules and detectors; a subclass is a frozen dataclass whose fields are its parameters.
+
+    A subclass whose docstring has no section `Parameters` gets that of the class it is derived from.
+    """
 
     name: ClassVar[str]
     first_plays: ClassVar[int] = 0  # how often each arm is played before a policy with this part decides, by default
     follows_horizon: ClassVar[bool] = False  # whether a parameter may follow from a horizon and a number of changes
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        described = parameter_descriptions(inspect.getdoc(cls.__base__) or "")
+        inherited = {", ".join(names): text for names, text in described}
+        cls.__doc__ = cls.__doc__ and with_parameters(inspect.cleandoc(cls.__doc__), inherited)
 
     def __post_init__(self) -> None:
         """Check the parameters."""

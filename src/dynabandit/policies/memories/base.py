@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, get_type_hints
 import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
+from dynabandit.core.context import Context
 from dynabandit.core.records import NoParams, column_reader, column_writer
 from dynabandit.core.special_functions import exp_negative
 from dynabandit.estimators.base import Belief
@@ -124,6 +125,14 @@ class Memory(Part):
     def shared_size(self, setting: Setting, family: str | None) -> int:
         """Return how many numbers the memory keeps for all arms together, with the kernels for this family."""
         return 0
+
+    def models_shape(self, arms: int, context: Context, family: str | None) -> tuple[int, int]:
+        """Return the number of models and the length of each, of a memory that predicts from features."""
+        raise NotImplementedError
+
+    def initial_models(self, arms: int, context: Context, family: str | None) -> np.ndarray:
+        """Return the models without rewards; those of a rule that draws from a family may need more space."""
+        raise NotImplementedError
 
     def forgetting(self, column: np.ndarray, setting: Setting) -> float:
         """Return the factor by which the next reward of an arm discounts earlier ones."""

@@ -496,22 +496,6 @@ class PoissonMixture(Mixture):
 class NormalMixture(Mixture):
     """A `Mixture` for rewards in any unit, whose variance is learned too.
 
-    Parameters
-    ----------
-    strength
-        The number of rewards that the prior of each arm counts as, in [1e-9, 1e6]. Its mean is that of the latest
-        rewards of all arms.
-    share
-        The share of its weights that an arm takes over from all arms after each of its rewards, in [0, 1].
-    shared_share
-        The share of the weights of all arms that is spread evenly after each reward, in [0, 1].
-    sharpness
-        The factor by which the draws are narrower than the posterior, as if there were so many times the rewards.
-    surplus
-        How much narrower the draws of an arm become with its share of the remembered rewards of all arms, at least 0.
-    idle
-        How much the memories of an idle arm forget, at least 0: in K steps as much as with this number of rewards.
-
     Examples
     --------
     >>> import dynabandit as db

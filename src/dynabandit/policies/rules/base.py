@@ -62,6 +62,18 @@ class RuleKernels(NamedTuple):
     """bound(mean, variance, size, params): the score of an arm, from the variance and the number of its rewards."""
     optimistic: bool = False
     """Whether a draw below the mean of its law is replaced by this mean."""
+    predicted: Callable[..., float] | None = None
+    """predicted(mean, variance, step, prior, params): the score of an arm for which a memory with models predicts this
+    mean from features, with this variance in units of that of a reward; `prior` is the precision of each coefficient.
+    """
+    reads_clock: bool = False
+    """Whether `predicted` reads the clock of the memory, as `step.common`."""
+    compare: Callable[..., None] | None = None
+    """compare(predictions, shared, step, params): called once per step with the predicted means of all arms, before
+    weight(predictions, shared, arm, step, params): the arm is chosen with a probability proportional to it."""
+    weight: Callable[..., float] | None = None
+    shared: int = 0
+    """How many numbers the rule keeps for all arms together, for `compare`."""
     explore: Explore | None = None
     exploration: Exploration | None = None
     params: type = NoParams

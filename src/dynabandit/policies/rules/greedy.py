@@ -39,6 +39,12 @@ def from_stored(stored: Stored, level: float, params: Params) -> float:
 
 
 @kernel
+def predicted(mean: float, variance: float, step: Step, prior: float, params: Params) -> float:
+    """Return the mean that is predicted from features."""
+    return mean
+
+
+@kernel
 def rescaled(stored: Stored, factor: float) -> Stored:
     """Return the same mean: it is a ratio of weights."""
     return stored
@@ -80,6 +86,7 @@ class Greedy(Rule):
         fades=False,
         rescaled=rescaled,
         static=True,
+        predicted=predicted,
         exploration=exploration,
         params=Params,
     )

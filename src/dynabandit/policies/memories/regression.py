@@ -1,10 +1,11 @@
-"""What policies with regression models share: which model an arm has, predictions, learning and draws.
+"""What is remembered for decisions with features: regressions without, with fixed and with adaptive forgetting.
 
 `models` has one row per arm (separate models), a single row (one model shared by all arms), or one row per arm and a
 last row that all arms share (hybrid). In a hybrid the shared model learns all rewards as if it were alone, and the
 model of an arm learns what its prediction leaves unexplained; a prediction is the sum of both, and so is its variance.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,37 +16,45 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
-from dynabandit.estimators import regression_kernels
+from dynabandit.estimators import links, regression_kernels
 from dynabandit.estimators.base import Belief
 from dynabandit.estimators.linear_model import dot, faded, inverse_at, square, theta_at
 from dynabandit.estimators.regression_kernels import (
     FORGETTING,
-    Regression,
+    Kind,
+    Regression as Kernels,
     RegressionParams,
     S,
     kept_until,
+    make_regression,
     matrix_at,
     number_at,
 )
-from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, ScoreLaw, Step, row_of
-from dynabandit.policies.rules.score_laws import STUDENT
-from dynabandit.validation import LARGEST_FACTOR, LEAST_FACTOR, NORMAL, check_field, listed, number
+from dynabandit.policies.base import PolicyState, Reward, Step, row_of
+from dynabandit.policies.memories.models import COEFFICIENTS, Draws, ModelKernels, ModelMemory
+from dynabandit.policies.part import Setting
+from dynabandit.validation import BOUNDED, COUNTS, LARGEST_FACTOR, LEAST_FACTOR, NORMAL, check_field, listed, number
 
 SMALLEST_PIVOT = 1e-14  # of a Cholesky factor, relative to the variance; a smaller one is a rounding error
 MODELS = ("auto", "separate", "shared", "hybrid")
 
 
 class Params(NamedTuple):
-    """The parameters of all regression policies."""
-
     prior: float
     step_size: float  # of the forgetting factor
-    width: float  # of a confidence bound, or the scale of a draw
+    discount: float
 
 
 @kernel
 def start(state: PolicyState, arm: int, params: Any) -> None:
-    """Write nothing: `Policy.initial_models` has the models without rewards."""
+    """Write nothing: `ModelMemory.initial_models` has the models without rewards."""
+
+
+@kernel
+def squared_weights(state: PolicyState, number: int, params: Params) -> float:
+    """Return the sum of the squared weights of the past steps."""
+    squared = params.discount * params.discount
+    return number - 1.0 if squared == 1.0 else (1.0 - squared ** (number - 1.0)) / (1.0 - squared)
 
 
 @inlined_kernel
@@ -60,7 +69,7 @@ def has_shared_row(state: PolicyState) -> bool:
     return state.models.shape[0] != state.last_played.size
 
 
-def make_of_model(kernels: Regression) -> Callable[..., tuple[float, float]]:
+def make_of_model(kernels: Kernels) -> Callable[..., tuple[float, float]]:
     """Return of_model(model, x, number, prior): the predictor and its variance after step `number`."""
     variance = kernels.variance
 
@@ -73,7 +82,7 @@ def make_of_model(kernels: Regression) -> Callable[..., tuple[float, float]]:
     return of_model
 
 
-def make_prediction(kernels: Regression) -> Callable[..., tuple[float, float]]:
+def make_prediction(kernels: Kernels) -> Callable[..., tuple[float, float]]:
     """Return prediction(state, arm, step, params): the predictor of an arm's reward and its variance."""
     of_model = make_of_model(kernels)
 
@@ -89,7 +98,7 @@ def make_prediction(kernels: Regression) -> Callable[..., tuple[float, float]]:
     return prediction
 
 
-def make_learn(kernels: Regression) -> Callable[..., None]:
+def make_learn(kernels: Kernels) -> Callable[..., None]:
     """Return learn(state, arm, reward, params)."""
     learn_one, adaptive = kernels.learn, kernels.kind.adaptive
 
@@ -112,28 +121,16 @@ def make_learn(kernels: Regression) -> Callable[..., None]:
     return learn
 
 
-def upper_bound_functions(kernels: Regression) -> PolicyFunctions:
-    """Return the functions of a policy that plays the arm with the largest upper confidence bound."""
-    prediction = make_prediction(kernels)
-
-    @kernel
-    def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
-        mean, variance = prediction(state, arm, step, params)
-        return mean + params.width * math.sqrt(variance)
-
-    return PolicyFunctions(start=start, learn=make_learn(kernels), score=score, params=Params, contextual=True)
-
-
-def thompson_functions(kernels: Regression) -> PolicyFunctions:
-    """Return the functions of Thompson sampling: models of arms are drawn independently, a shared one once per step."""
+def make_draws(kernels: Kernels) -> Draws:
+    """Return the kernels of Thompson sampling: models of arms are drawn independently, a shared one once per step."""
     of_model, kind, variance_of = make_of_model(kernels), kernels.kind, kernels.variance
     squared = kind.squared or kind.adaptive
 
     @kernel
-    def prepare(state: PolicyState, step: Step, params: Any) -> None:
+    def prepare(state: PolicyState, step: Step, scale: float) -> None:
         if has_shared_row(state):
             model, d = state.models[state.models.shape[0] - 1], step.features.shape[1]
-            draw_deviation(model, matrix_at(S, d) if squared else inverse_at(d), d, step, params.width)
+            draw_deviation(model, matrix_at(S, d) if squared else inverse_at(d), d, step, scale)
 
     @inlined_kernel
     def shared_draw(model: np.ndarray, x: np.ndarray, number: int, prior: float) -> float:
@@ -148,35 +145,32 @@ def thompson_functions(kernels: Regression) -> PolicyFunctions:
         return later_mean + deviation * math.sqrt(later / variance)
 
     @inlined_kernel
-    def own_law(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
+    def own_law(state: PolicyState, arm: int, step: Step, scale: float, params: Any) -> tuple[float, float]:
         """Return mean and deviation of what the arm's own model predicts."""
         x = step.features[row_of(step.features, arm)]
         mean, variance = of_model(state.models[row_of(state.models, arm)], x, step.number - 1, params.prior)
-        return mean, params.width * math.sqrt(variance)
+        return mean, scale * math.sqrt(variance)
 
     @kernel
-    def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
+    def score(state: PolicyState, arm: int, step: Step, scale: float, params: Any) -> float:
         x = step.features[row_of(step.features, arm)]
         total = 0.0
         if has_shared_row(state):
             total = shared_draw(state.models[state.models.shape[0] - 1], x, step.number - 1, params.prior)
         if is_hybrid(state) or not has_shared_row(state):
-            mean, deviation = own_law(state, arm, step, params)
+            mean, deviation = own_law(state, arm, step, scale, params)
             normal, _ = normal_pair(words(step.random, SCORE, step.number, arm, 0))
             total += mean + normal * deviation
         return total
 
     @kernel
-    def law(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float, float]:
+    def law(state: PolicyState, arm: int, step: Step, scale: float, params: Any) -> tuple[float, float, float]:
         if has_shared_row(state):  # the scores of all arms depend on the same drawn coefficients
             return math.nan, math.nan, math.inf
-        mean, deviation = own_law(state, arm, step, params)
+        mean, deviation = own_law(state, arm, step, scale, params)
         return mean, deviation, math.inf
 
-    return PolicyFunctions(
-        start=start, learn=make_learn(kernels), score=score, params=Params, prepare=prepare, contextual=True,
-        law=ScoreLaw(STUDENT, law),
-    )  # fmt: skip
+    return Draws(prepare, score, law)
 
 
 # If Thompson sampling draws the coefficients of a model, its vector ends with the difference between the draw and
@@ -211,22 +205,34 @@ def draw_deviation(model: np.ndarray, covariance: int, dimension: int, step: Ste
                 model[row + j] -= share * model[pivot + j]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RegressionPolicy(Policy):
-    """A policy whose models are those of `estimators.regression_kernels`."""
+@functools.cache
+def model_kernels(link: Callable[..., Any], kind: Kind) -> ModelKernels:
+    """Return the kernels of a memory with regressions of one kind."""
+    kernels = make_regression(link, kind)
+    return ModelKernels(
+        slots=("forgetting",) if kind.adaptive else (),  # of the arm's own model, if it has a reward
+        start=start,
+        learn=make_learn(kernels),
+        predict=make_prediction(kernels),
+        clock=squared_weights,
+        draws=make_draws(kernels),
+        shared=int(kind.adaptive),
+        params=Params,
+    )
 
-    slots = ("forgetting",)  # of the arm's own model, if it is adaptive and has a reward
+
+@dataclass(frozen=True, kw_only=True)
+class RegressionMemory(ModelMemory):
+    """A memory whose models are those of `estimators.regression_kernels`."""
+
     rewards = NORMAL
-    needs_double = True  # with the 24 bits of a float32, small variances would be rounding errors after 10,000 rewards
-    kernels: ClassVar[Regression]
+    kind: ClassVar[Kind] = Kind()
     models: ClassVar[tuple[str, ...]] = MODELS  # the valid values of `model`
-    is_drawn: ClassVar[bool] = False  # whether the coefficients of a shared model are drawn
 
     prior: float = 1.0
     model: str = "auto"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.model not in self.models:
             raise ValueError(f"model must be one of {listed(self.models)}, got {self.model!r}")
         check_field(self, "prior", number, LEAST_FACTOR, LARGEST_FACTOR)
@@ -235,7 +241,11 @@ class RegressionPolicy(Policy):
         """Return the parameters of the regression."""
         return RegressionParams(self.prior, 1.0, 0.0)
 
-    def models_shape(self, arms: int, context: Context) -> tuple[int, int]:
+    def params(self, setting: Setting) -> Any:
+        estimator = self._estimator()
+        return Params(self.prior, estimator.step_size, estimator.forgetting)
+
+    def models_shape(self, arms: int, context: Context, family: str | None) -> tuple[int, int]:
         if self.model == "shared" and not context.per_arm:
             raise ValueError(
                 "model='shared' needs features of each arm: with one context for all arms, every arm would be "
@@ -244,22 +254,48 @@ class RegressionPolicy(Policy):
         shared = self.model == "shared" or (self.model == "auto" and context.per_arm)
         rows = 1 if shared else arms + (self.model == "hybrid")
         d = context.dimension
-        draws = d * (d + 1) if self.is_drawn and (shared or self.model == "hybrid") else 0
-        return rows, self.kernels.kind.size(d) + draws
+        draws = d * (d + 1) if family == COEFFICIENTS and (shared or self.model == "hybrid") else 0
+        return rows, self.kind.size(d) + draws
 
-    def initial_models(self, arms: int, context: Context) -> np.ndarray:
-        rows, size = self.models_shape(arms, context)
-        model = regression_kernels.initial(context.dimension, self.kernels.kind, self._estimator())
+    def initial_models(self, arms: int, context: Context, family: str | None) -> np.ndarray:
+        rows, size = self.models_shape(arms, context, family)
+        model = regression_kernels.initial(context.dimension, self.kind, self._estimator())
         return np.tile(np.pad(model, (0, size - len(model))), (rows, 1))
 
-    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
         """Return NaN: the mean of an arm depends on the context."""
         return Belief(math.nan, math.nan, self._estimator().forgetting, math.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscountedPolicy(RegressionPolicy):
-    """A policy with a fixed discount."""
+class Regression(RegressionMemory):
+    """Predict the rewards of an arm from features by linear regression, which may discount its data. Without a
+    discount it never forgets: use it if the effect of the features does not change.
+
+    Parameters
+    ----------
+    prior
+        The precision of the prior of every coefficient, in [1e-12, 1e12]; in a linear regression it is the ridge
+        penalty, in rewards.
+    discount
+        The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
+    model
+        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
+        ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.Regression(discount=0.99).parameters
+    {'prior': 1.0, 'model': 'auto', 'discount': 0.99}
+
+    References
+    ----------
+    Li, Chu, Langford & Schapire (2010), A contextual-bandit approach to personalized news article recommendation. WWW.
+    """
+
+    name = "regression"
+    kernels: ClassVar[Any] = model_kernels(links.identity, Kind())
 
     discount: float = 1.0
 
@@ -272,40 +308,153 @@ class DiscountedPolicy(RegressionPolicy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscountedPolicyWithWidth(DiscountedPolicy):
-    """A policy with a fixed discount and a width of its bounds or draws."""
+class SquaredRegression(Regression):
+    """A `Regression` that measures its uncertainty with squared weights, as the variance of discounted rewards does.
 
-    width: float = 1.0
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.SquaredRegression(discount=0.98).name
+    'squared-regression'
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_field(self, "width", number, 0.0, LARGEST_FACTOR)
+    References
+    ----------
+    Russac, Vernade & Cappé (2019), Weighted linear bandits for non-stationary environments. NeurIPS.
+    """
 
-    def params(self, arms: int) -> Any:
-        return Params(self.prior, 0.0, self.width)
+    name = "squared-regression"
+    kind = Kind(squared=True)
+    kernels = model_kernels(links.identity, Kind(squared=True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptivePolicy(RegressionPolicy):
-    """A policy whose forgetting factors follow the data."""
+class LogisticRegression(Regression):
+    """A `Regression` for rewards of 0 or 1, such as clicks, and others in [0, 1]: it predicts their log-odds.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.LogisticRegression().rewards.name
+    'bounded'
+
+    References
+    ----------
+    Chapelle & Li (2011), An empirical evaluation of Thompson sampling. NIPS.
+    """
+
+    name = "logistic-regression"
+    rewards = BOUNDED
+    kernels = model_kernels(links.logistic, Kind())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonRegression(Regression):
+    """A `Regression` for counts, such as sales: it predicts the logarithm of their mean.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.PoissonRegression().rewards.name
+    'counts'
+
+    References
+    ----------
+    Our own, in analogy to `LogisticRegression`.
+    """
+
+    name = "poisson-regression"
+    rewards = COUNTS
+    kernels = model_kernels(links.log, Kind())
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveRegression(RegressionMemory):
+    """A linear regression that sets its own memory: short when its predictions become worse, long otherwise. Use it if
+    the effect of the features changes and you do not know how fast.
+
+    Parameters
+    ----------
+    prior
+        The precision of the prior of every coefficient, in [1e-12, 1e12]; in a linear regression it is the ridge
+        penalty, in rewards.
+    step_size
+        The step size of the logarithm of the memory, in [0, 1].
+    memory
+        The memory at first, in steps, in [10, 10000]; its limits are the same.
+    model
+        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
+        ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.AdaptiveRegression(memory=100).parameters
+    {'prior': 1.0, 'model': 'auto', 'step_size': 0.2, 'memory': 100.0}
+
+    References
+    ----------
+    The contextual extension that Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, name as
+    future work; the derivatives of recursive least squares are in Haykin (2002), Adaptive filter theory.
+    """
+
+    name = "adaptive-regression"
+    kind = Kind(adaptive=True)
+    kernels: ClassVar[Any] = model_kernels(links.identity, Kind(adaptive=True))
 
     step_size: float = 0.2
     memory: float = 1000.0
-    width: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_field(self, "width", number, 0.0, LARGEST_FACTOR)
         check_field(self, "step_size", number, 0.0, 1.0)
         check_field(self, "memory", number, regression_kernels.SHORTEST_MEMORY, regression_kernels.LONGEST_MEMORY)
-
-    def params(self, arms: int) -> Any:
-        return Params(self.prior, self.step_size, self.width)
 
     def _estimator(self) -> RegressionParams:
         return RegressionParams(self.prior, 1.0 - 1.0 / self.memory, self.step_size)
 
-    def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
+    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
         """Return the forgetting factor of the arm's model; all else depends on the context."""
         forgetting = float(column[0] or shared[0] or self._estimator().forgetting)
         return Belief(math.nan, math.nan, forgetting, math.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveLogisticRegression(AdaptiveRegression):
+    """An `AdaptiveRegression` for rewards of 0 or 1, such as clicks, and others in [0, 1].
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.AdaptiveLogisticRegression().rewards.name
+    'bounded'
+
+    References
+    ----------
+    The contextual extension that Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, name as
+    future work, for logistic models.
+    """
+
+    name = "adaptive-logistic-regression"
+    rewards = BOUNDED
+    kernels = model_kernels(links.logistic, Kind(adaptive=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptivePoissonRegression(AdaptiveRegression):
+    """An `AdaptiveRegression` for counts, such as sales.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.AdaptivePoissonRegression().rewards.name
+    'counts'
+
+    References
+    ----------
+    The contextual extension that Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, name as
+    future work, for counts.
+    """
+
+    name = "adaptive-poisson-regression"
+    rewards = COUNTS
+    kernels = model_kernels(links.log, Kind(adaptive=True))
