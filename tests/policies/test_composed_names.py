@@ -11,6 +11,8 @@ import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import MEMORIES, RULES
 from dynabandit.policies.compositions import composition_class, misfit, named
+from dynabandit.policies.memories.regression import AdaptiveRegression
+from dynabandit.policies.rules.prediction import WidthBound
 
 WINDOW = db.memories.Window(window=500)
 # The same policy, written in several ways
@@ -97,6 +99,11 @@ def test_what_is_no_part_is_refused() -> None:
         db.policy("ts:prior=[1, 1]", prior=(2, 2))
     with pytest.raises(ValueError, match=r"draws from normal laws, and memory 'window' has none. Memories that have: "):
         db.policy("normal-ots + window")
+    with pytest.raises(ValueError, match="rule 'ucb' does not compare predictions from features"):
+        db.compose(memory=AdaptiveRegression(), rule="ucb")
+    with pytest.raises(ValueError, match="rule 'width-bound' compares predictions .* memory 'sample-mean' makes none"):
+        db.compose(rule=WidthBound())
+    assert db.compose(memory=AdaptiveRegression(), rule=WidthBound()).label == "aff-lin-ucb"
     with pytest.raises(ValueError, match=r"'poisson-mixture' learns from rewards .*, but 'glr' from rewards .*0, 1"):
         db.policy("gamma-ots + poisson-mixture + glr")
 

@@ -12,6 +12,7 @@ from dynabandit.policies.detectors import DETECTORS
 from dynabandit.policies.detectors.base import Detector
 from dynabandit.policies.memories import MEMORIES
 from dynabandit.policies.memories.base import Memory
+from dynabandit.policies.memories.models import COEFFICIENTS, ModelMemory
 from dynabandit.policies.memories.sample_mean import SampleMean
 from dynabandit.policies.part import Part
 from dynabandit.policies.rules import RULES
@@ -19,6 +20,7 @@ from dynabandit.policies.rules.base import Rule
 from dynabandit.validation import check_parameter_names, unknown
 
 PLUS = " + "
+PREDICTED = ("common normal", COEFFICIENTS)  # families of rules that draw from what a model predicts
 ROLES: dict[str, tuple[type[Part], dict[str, Any]]] = {
     "memory": (Memory, MEMORIES),
     "rule": (Rule, RULES),
@@ -281,6 +283,13 @@ def _kind(part: Any) -> Any:
 def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
     """Return why parts do not fit together; None if they do."""
     family = rule.kernels.family
+    kernels, models = rule.kernels, issubclass(memory, ModelMemory)
+    if models and kernels.predicted is None and family not in PREDICTED:
+        return f"rule {rule.name!r} does not compare predictions from features, which memory {memory.name!r} makes"
+    if not models and (family in PREDICTED or (family is None and kernels.score is None)):
+        return f"rule {rule.name!r} compares predictions from features, and memory {memory.name!r} makes none"
+    if models:
+        return None
     if family is not None and family not in dict(memory.kernels_for(family).laws):
         fitting = [one.name for one in MEMORIES.values() if family in dict(one.kernels_for(family).laws)]
         return (
