@@ -101,7 +101,7 @@ def test_what_is_no_part_is_refused() -> None:
         db.policy("normal-ots + window")
     with pytest.raises(ValueError, match="rule 'ucb' does not compare predictions from features"):
         db.compose(memory=AdaptiveRegression(), rule="ucb")
-    with pytest.raises(ValueError, match="rule 'width-bound' compares predictions .* memory 'sample-mean' makes none"):
+    with pytest.raises(ValueError, match=r"rule 'width-bound' compares predictions .* memory 'sample-mean' makes none"):
         db.compose(rule=WidthBound())
     assert db.compose(memory=AdaptiveRegression(), rule=WidthBound()).label == "aff-lin-ucb"
     with pytest.raises(ValueError, match=r"'poisson-mixture' learns from rewards .*, but 'glr' from rewards .*0, 1"):
