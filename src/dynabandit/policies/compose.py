@@ -29,7 +29,11 @@ COUNTED = ("seen_total", "seen_plays")  # the slots in which rewards are counted
 SUMS = ("total", "squares", "plays")  # the first slots of a memory that counts them itself
 NO_PRIOR = Prior(0.0, 0.0)
 MOMENTS = "moments"  # the family of rules that do not draw, but bound the mean
-SCORES = {"normal": normal_scores, "gamma": gamma_scores, "student": student_scores}  # by the family of a rule
+SCORES: dict[str, Callable[..., dict[str, Any]]] = {  # by the family of a rule
+    "normal": normal_scores,
+    "gamma": gamma_scores,
+    "student": student_scores,
+}
 
 
 @functools.cache

@@ -85,7 +85,7 @@ def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, pa
     return a, b + assumed_zeros(state, arm, data)
 
 
-def _estimate(first: int) -> dict[str, Callable[..., Any]]:
+def _estimate(first: int) -> dict[str, Any]:
     """Return the kernels `mean`, `size` and `weights` from a and b, which begin in this row, for rules without prior.
 
     How the capacity has shrunk the weights of earlier rewards is not known: all count as equal.
