@@ -1,5 +1,6 @@
 """Compositions by name, by object and on one line, and what does not fit."""
 
+import importlib
 import json
 import pickle
 from dataclasses import dataclass
@@ -193,3 +194,9 @@ def test_the_grid_has_every_combination_once() -> None:
     policies = db.grid(memories, ["ucb", "ts"])
     assert len({policy.label for policy in policies}) == len(policies) == 6
     assert [policy.label for policy in policies[:2]] == ["ucb", "ts"]
+
+
+def test_the_module_paths_that_release_0_2_0_documents_still_work() -> None:
+    for name, member in (("base", "Policy"), ("pending_plays", "pending_plays"), ("tuning_rules", "HorizonTuned"),
+                         ("score_laws", "normal_scores"), ("learned_draws", "draw")):  # fmt: skip
+        assert hasattr(importlib.import_module(f"dynabandit.policies.{name}"), member)

@@ -1,5 +1,6 @@
 """Policies: choose an arm from the state of all arms."""
 
+import sys
 from dataclasses import fields
 from typing import Any
 
@@ -10,6 +11,7 @@ from dynabandit.policies.auto import AUTO, resolved
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.compositions import is_part
 from dynabandit.policies.detectors import DETECTORS
+from dynabandit.policies.horizons import tuning_rules
 from dynabandit.policies.memories import MEMORIES
 from dynabandit.policies.part import Part
 from dynabandit.policies.presets.adaptive import (
@@ -51,7 +53,8 @@ from dynabandit.policies.presets.restarting import GLRKLUCB, MKLUCB, MUCB, Cusum
 from dynabandit.policies.presets.robust_ucb import RobustUCB
 from dynabandit.policies.presets.windowed import SWKLUCB, SWTS, SWUCB, SWUCBSharp
 from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
-from dynabandit.policies.rules import RULES
+from dynabandit.policies.rules import RULES, score_laws
+from dynabandit.policies.whole import learned_draws
 from dynabandit.policies.whole.ad_switch import AdSwitch
 from dynabandit.policies.whole.borl import Borl
 from dynabandit.policies.whole.changepoint_thompson import ChangepointTS
@@ -71,6 +74,10 @@ from dynabandit.policies.whole.rexp3 import Rexp3
 from dynabandit.policies.whole.uniform import Uniform
 from dynabandit.policies.whole.w_swa import WSWA
 from dynabandit.validation import RewardDomain, check_parameter_names, unknown
+
+# The paths of modules that release 0.2.0 documents, for algorithms of other packages
+for _module in (learned_draws, score_laws, tuning_rules):
+    sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
 
 __all__ = [
     "DTS", "DUCB", "OTS", "SWUCB", "TS", "UCB",

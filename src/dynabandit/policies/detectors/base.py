@@ -16,6 +16,12 @@ class DetectorKernels(NamedTuple):
 
     They receive a state whose first rows and shared numbers are those of the detector. `params` is what
     `Detector.params` returns.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.detectors.GLR.kernels.slots
+    ('started', 'stride')
     """
 
     slots: tuple[str, ...]
@@ -40,7 +46,14 @@ class DetectorKernels(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Detector(Part):
-    """A test whether the rewards of an arm have changed, after which its rewards or those of all arms are forgotten."""
+    """A test whether the rewards of an arm have changed, after which its rewards or those of all arms are forgotten.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> isinstance(db.detectors.GLR(), db.detectors.Detector)
+    True
+    """
 
     kernels: ClassVar[DetectorKernels]
     rewards: ClassVar[RewardDomain] = BOUNDED

@@ -23,7 +23,15 @@ NOBODY = -1  # in place of another arm that a reward changes
 
 
 class Weights(NamedTuple):
-    """The sum of the weights of an arm's rewards, and the sum of their squares; both 0 before the first reward."""
+    """The sum of the weights of an arm's rewards, and the sum of their squares; both 0 before the first reward.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> w, k = db.memories.Weights(10.0, 5.0)
+    >>> w * w / k  # the effective size
+    20.0
+    """
 
     w: float
     k: float
@@ -63,6 +71,12 @@ class MemoryKernels(NamedTuple):
 
     The rows of the memory are the first rows of `state.memory`, and its shared numbers the first of `state.shared`.
     `params` is what `Memory.params` returns.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.SampleMean.kernels.slots
+    ('total', 'squares', 'plays')
     """
 
     slots: tuple[str, ...]
@@ -106,7 +120,14 @@ class MemoryKernels(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Memory(Part):
-    """What an arm remembers of its rewards; any rule can decide with any memory that knows what the rule needs."""
+    """What an arm remembers of its rewards; any rule can decide with any memory that knows what the rule needs.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> isinstance(db.memories.Window(window=5), db.memories.Memory)
+    True
+    """
 
     kernels: ClassVar[MemoryKernels]
     rewards: ClassVar[RewardDomain] = BOUNDED
@@ -178,6 +199,12 @@ def per_arm(
     fading
         fading(numbers): the logarithm of the share of its weight that the arm keeps in K idle steps; by default idle
         arms do not fade.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.Adaptive.kernels.slots[:4]  # made by this function
+    ('forgetting', 'm', 'w', 'k')
     """
     kind = type(start)
     load, store = column_reader(kind), column_writer(kind)

@@ -32,6 +32,12 @@ class RuleKernels(NamedTuple):
 
     A rule that compares scores defines `score`. To store numbers that change only with a reward, it also defines
     `stored`, `store` and `from_stored`, which must return the same score. A rule that draws names its `family`.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.rules.Hoeffding.kernels.static, db.rules.Thompson.kernels.family
+    (True, 'beta')
     """
 
     score: Callable[..., float] | None = None
@@ -81,7 +87,14 @@ class RuleKernels(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule(Part):
-    """How arms are compared: any rule can decide with any memory that knows what the rule needs."""
+    """How arms are compared: any rule can decide with any memory that knows what the rule needs.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> isinstance(db.rules.UCB(), db.rules.Rule)
+    True
+    """
 
     kernels: ClassVar[RuleKernels]
     rewards: ClassVar[RewardDomain] = NORMAL
