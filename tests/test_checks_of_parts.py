@@ -134,7 +134,7 @@ WRONG_RULES = {
         score=score, level=level, stored=Stored, store=store, from_stored=from_stored
     ),
     "static_index means that only a play changes a score": RuleKernels(score=score, level=level, static=True),
-    "either a score or a family of laws": RuleKernels(),
+    "a rule must have a score or a family of laws": RuleKernels(),
 }
 
 

@@ -157,7 +157,7 @@ def test_pending_plays_of_an_arm_without_any_reward_count_as_failures_of_its_pri
     driver.feed(1, 1.0, 0.0, 1.0)
     for pending in (1, 7, 10**6):
         driver.pending[0] = pending
-        zeros = pending * (driver.params.sharpness if name == "mix-ts" else 1.0)
+        zeros = pending * (driver.params.memory.sharpness if name == "mix-ts" else 1.0)
         assert shapes(driver, 0) == pytest.approx((a, b + zeros), rel=1e-12), "whatever the rewards of other arms are"
 
 

@@ -167,7 +167,7 @@ def grid(
     Parameters
     ----------
     memories, rules
-        Objects, classes or names; by default all that need no horizon.
+        Objects, classes or names; by default all that need neither a horizon nor features.
     detectors
         The same; None means no detector.
 
@@ -177,11 +177,14 @@ def grid(
     >>> [policy.label for policy in db.grid(["sample-mean", "adaptive"], ["ts", "ots"])]
     ['ts', 'ots', 'aff-ts', 'aff-ots']
     """
-    remembered = [kind for kind in MEMORIES.values() if not kind.follows_horizon] if memories is None else memories
+    if memories is None:
+        memories = [
+            kind for kind in MEMORIES.values() if not kind.follows_horizon and not issubclass(kind, ModelMemory)
+        ]
     compared = list(RULES.values() if rules is None else rules)
     tested = list(detectors)
     found: dict[str, Preset] = {}
-    for memory in remembered:
+    for memory in memories:
         for rule in compared:
             for detector in tested:
                 parts = _part("memory", memory), _part("rule", rule), detector and _part("detector", detector)
@@ -284,14 +287,21 @@ def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
     """Return why parts do not fit together; None if they do."""
     family = rule.kernels.family
     kernels, models = rule.kernels, issubclass(memory, ModelMemory)
-    if models and kernels.predicted is None and family not in PREDICTED:
+    predicts = kernels.predicted is not None or kernels.compare is not None or family in PREDICTED
+    if models and not predicts:
         return f"rule {rule.name!r} does not compare predictions from features, which memory {memory.name!r} makes"
-    if not models and (family in PREDICTED or (family is None and kernels.score is None)):
+    if not models and predicts and kernels.score is None:
         return f"rule {rule.name!r} compares predictions from features, and memory {memory.name!r} makes none"
+    if models and family == COEFFICIENTS and memory.kernels.draws is None:
+        return f"rule {rule.name!r} draws coefficients, and those of memory {memory.name!r} cannot be drawn"
     if models:
         return None
     if family is not None and family not in dict(memory.kernels_for(family).laws):
-        fitting = [one.name for one in MEMORIES.values() if family in dict(one.kernels_for(family).laws)]
+        fitting = [
+            one.name
+            for one in MEMORIES.values()
+            if not issubclass(one, ModelMemory) and family in dict(one.kernels_for(family).laws)
+        ]
         return (
             f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none. Memories that have: "
             f"{', '.join(fitting)}"

@@ -8,6 +8,7 @@ from dynabandit.policies.rules.greedy import Greedy
 from dynabandit.policies.rules.hoeffding import Hoeffding, KLBound, PrintedHoeffding
 from dynabandit.policies.rules.kl_ucb import KLUCB
 from dynabandit.policies.rules.normal_ucb import NormalUCB
+from dynabandit.policies.rules.prediction import EllipsoidBound, LinearThompson, RandomBound, SquareCB, WidthBound
 from dynabandit.policies.rules.thompson import (
     GammaThompson,
     NormalThompson,
@@ -20,9 +21,9 @@ from dynabandit.policies.rules.thompson import (
 from dynabandit.policies.rules.ucb import UCB
 
 __all__ = [
-    "KLUCB", "RULES", "UCB", "GammaThompson", "Greedy", "Hoeffding", "KLBound", "NormalThompson", "NormalUCB",
-    "OptimisticGammaThompson", "OptimisticNormalThompson", "OptimisticThompson", "PrintedHoeffding", "Rule",
-    "RuleKernels", "StudentThompson", "Thompson",
+    "KLUCB", "RULES", "UCB", "EllipsoidBound", "GammaThompson", "Greedy", "Hoeffding", "KLBound", "LinearThompson",
+    "NormalThompson", "NormalUCB", "OptimisticGammaThompson", "OptimisticNormalThompson", "OptimisticThompson",
+    "PrintedHoeffding", "RandomBound", "Rule", "RuleKernels", "SquareCB", "StudentThompson", "Thompson", "WidthBound",
 ]  # fmt: skip
 
 RULES: dict[str, type[Rule]] = {
@@ -30,5 +31,6 @@ RULES: dict[str, type[Rule]] = {
     for kind in (
         Greedy, UCB, KLUCB, Hoeffding, KLBound, Thompson, OptimisticThompson, NormalUCB, NormalThompson,
         OptimisticNormalThompson, StudentThompson, GammaThompson, OptimisticGammaThompson,
+        WidthBound, EllipsoidBound, RandomBound, LinearThompson, SquareCB,
     )
 }  # fmt: skip
