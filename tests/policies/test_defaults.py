@@ -233,13 +233,14 @@ def test_a_state_has_the_size_that_saved_ones_have(name: str) -> None:
 # --- Numbers ------------------------------------------------------------------------------------------------
 
 ESTIMATOR = [0.001, 0.0, 0.0, 0.0]  # step size, whether it is scaled, floor, whether the loss is a likelihood
+NONE = 0.0  # in place of the parameters of a memory, rule or detector that has none
 LOG_T = math.log(1000)
 M_THRESHOLD = math.sqrt(100 / 2 * math.log(2 * 3 * 1000**2))
 NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
-    ("eps-greedy", {}, 3, [0.1]),
-    ("ts", {"prior": (1, 3)}, 3, [1, 3]),
-    ("d-ucb", {"discount": 0.9}, 3, [0.9]),
-    ("sw-ucb", {"window": 7}, 3, [7]),
+    ("eps-greedy", {}, 3, [NONE, 0.1, NONE]),
+    ("ts", {"prior": (1, 3)}, 3, [NONE, 1, 3, NONE]),
+    ("d-ucb", {"discount": 0.9}, 3, [0.9, 0.6, 2, NONE]),
+    ("sw-ucb", {"window": 7}, 3, [7, 0.6, 1, NONE]),
     ("dts", {"prior": (1, 3)}, 3, [1, 3, 10]),
     ("aff-d-greedy", {}, 3, [*ESTIMATOR, -1]),
     ("aff-d-greedy", {"threshold": 0.0}, 3, [*ESTIMATOR, 0]),
@@ -253,9 +254,9 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("fewa", {}, 3, [0.06, 0.5]),
     ("w-swa", {"capacity": 7}, 3, [3, 0.2, 0.5, 7]),
     ("r-ed-ucb", {"window": 7}, 3, [2, 0.5, 0.25, 7]),
-    ("d-ts", {"prior": (1, 3), "discount": 0.9}, 3, [1, 3, 0.9]),
-    ("d-ts", {"changes": 4, "horizon": 1000}, 3, [1, 1, 1 - math.sqrt(4 / 1000) / 4]),
-    ("sw-ts", {"prior": (1, 3), "window": 9}, 3, [1, 3, 9]),
+    ("d-ts", {"prior": (1, 3), "discount": 0.9}, 3, [0.9, 1, 3, NONE]),
+    ("d-ts", {"changes": 4, "horizon": 1000}, 3, [1 - math.sqrt(4 / 1000) / 4, 1, 1, NONE]),
+    ("sw-ts", {"prior": (1, 3), "window": 9}, 3, [9, 1, 3, NONE]),
     ("f-dsw-ts", {"prior": (1, 3), "combine": "min"}, 3, [1, 3, 0.99, 50, 0]),
     ("f-dsw-ts", {"combine": "max"}, 3, [1, 1, 0.99, 50, 1]),
     ("f-dsw-ts", {"combine": "mean"}, 3, [1, 1, 0.99, 50, 2]),
@@ -266,7 +267,7 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("kalman-ts", {"prior": (1, 3), "drift": 0.1}, 3, [1 / 4, 3 / 80, 1, 0.01]),
     ("kalman-ts", {"persistence": 0.9}, 3, [1 / 2, 1 / 12, 0.9, 0, 9e-8, 1e-6, 9e-6, 1e-4, 9e-4]),
     ("mix-ts", {"strength": 3, "idle": 0.6}, 3, [3, 0.005, 0.0001, 2, 0.1, 0.6 / 3]),
-    ("sw-ucb-sharp", {"scale": 2}, 3, [0.5, 2, 10_000]),
+    ("sw-ucb-sharp", {"scale": 2, "alpha": 0.25}, 3, [0.25, 2, 10_000, 1.25, 1, NONE]),
     ("lm-dsee", {"nu": 0.25, "a": 2}, 3, [3, 8, 0.6, 2, 0.25, 20]),
     ("exp3-s", {"changes": 1, "horizon": 1000}, 3, [math.sqrt(3 * math.log(3000) / 1000), 1 / 1000, 3]),
     ("exp3-s", {"changes": 1, "horizon": 2}, 3, [1, 1 / 2, 3]),
@@ -283,9 +284,9 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("rexp3", {"batch": 100}, 1, [math.sqrt(math.log(2) / ((math.e - 1) * 100)), 100, 1]),  # as if of two arms
     ("rexp3", {"batch": 1}, 3, [1, 1, 3]),
     ("rexp3", {"batch": 1, "exploration": 0.2}, 3, [0.2, 1, 3]),
-    ("kl-ucb", {"loglog": 3}, 3, [3]),
-    ("d-kl-ucb", {"discount": 0.9}, 3, [0.9]),
-    ("sw-kl-ucb", {"window": 9}, 3, [9]),
+    ("kl-ucb", {"loglog": 3}, 3, [NONE, 3, NONE]),
+    ("d-kl-ucb", {"discount": 0.9}, 3, [0.9, 0, NONE]),
+    ("sw-kl-ucb", {"window": 9}, 3, [9, 0, NONE]),
     ("glr-kl-ucb", {"horizon": 1000}, 3, [3, 0.1 * math.sqrt(3 * LOG_T / 1000), 1, LOG_T / 2, 10, 10, 128, 0]),
     (
         "glr-kl-ucb",
@@ -521,12 +522,12 @@ def test_a_policy_asks_for_what_is_left_open(
 def test_a_path_without_a_switch_is_tuned_for_as_one_with_a_single_switch(switches: int, counted: int) -> None:
     discount = 1 - math.sqrt(counted / 1000) / 4
     window = round(2 * math.sqrt(1000 * math.log(1000) / counted))
-    assert db.policy("d-ucb").tuned(switches, 1000).params(2).discount == pytest.approx(discount, rel=1e-12)
-    assert db.policy("d-ucb", discount=0.9).tuned(switches, 1000).params(2).discount == 0.9
-    assert db.policy("sw-ucb").tuned(switches, 1000).params(2).window == window
-    assert db.policy("sw-ucb", window=9).tuned(switches, 1000).params(2).window == 9
-    assert db.policy("sw-ucb", window=2000).tuned(switches, 1000).params(2).window == 1000
+    assert db.policy("d-ucb").tuned(switches, 1000).params(2).memory.discount == pytest.approx(discount, rel=1e-12)
+    assert db.policy("d-ucb", discount=0.9).tuned(switches, 1000).params(2).memory.discount == 0.9
+    assert db.policy("sw-ucb").tuned(switches, 1000).params(2).memory.window == window
+    assert db.policy("sw-ucb", window=9).tuned(switches, 1000).params(2).memory.window == 9
+    assert db.policy("sw-ucb", window=2000).tuned(switches, 1000).params(2).memory.window == 1000
 
 
 def test_a_window_that_is_not_known_yet_has_room_for_one_reward() -> None:
-    assert db.policy("sw-ucb").params(2).window == 1
+    assert db.policy("sw-ucb").params(2).memory.window == 1

@@ -13,7 +13,7 @@ from dynabandit.core.streams import stream
 from dynabandit.estimators import adaptive_forgetting
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.horizons.formulas import discount_for, window_for
-from dynabandit.policies.memories import aff_shared, reward_window
+from dynabandit.policies.memories import aff_shared, window as window_memory
 from dynabandit.policies.presets import aff_kl_ucb
 from dynabandit.policies.rules import kl_index
 from dynabandit.policies.rules.forced_exploration import NOT_FORCED, make_score, scheduled
@@ -102,20 +102,20 @@ def test_the_index_of_an_idle_arm_counts_at_least_one_observation() -> None:
 
 
 def test_a_reward_window_gives_back_what_is_as_old_as_its_window() -> None:
-    assert [reward_window.size(window) for window in (1, 3, 10)] == [3, 7, 21]
-    shared = np.zeros(reward_window.size(3))
+    assert [window_memory.ring_size(window) for window in (1, 3, 10)] == [3, 7, 21]
+    shared = np.zeros(window_memory.ring_size(3))
     pushed = [(2, 0.5), (0, 1.0), (1, 0.25), (2, 0.75), (1, 0.125)]
     for seen, (arm, reward) in enumerate(pushed):
-        assert reward_window.take_oldest(shared, 3) == (pushed[seen - 3] if seen >= 3 else (-1, 0.0))
-        reward_window.push(shared, arm, reward)
+        assert window_memory.take_oldest(shared, 3) == (pushed[seen - 3] if seen >= 3 else (-1, 0.0))
+        window_memory.push(shared, arm, reward)
 
 
 def test_a_reward_window_that_becomes_longer_gives_back_each_reward_once() -> None:
-    shared = np.zeros(reward_window.size(5))
+    shared = np.zeros(window_memory.ring_size(5))
     left = []
     for number, window in enumerate([2] * 6 + [5] * 9):
-        left.append(int(reward_window.take_oldest(shared, window)[0]))
-        reward_window.push(shared, number, 1.0)
+        left.append(int(window_memory.take_oldest(shared, window)[0]))
+        window_memory.push(shared, number, 1.0)
     assert left == [-1, -1, 0, 1, 2, 3, -1, -1, -1, 4, 5, 6, 7, 8, 9]
 
 

@@ -19,7 +19,7 @@ ENVIRONMENT = db.environment("piecewise", starts=(1, 60), means=((0.2, 0.5, 0.8)
 
 
 class PythonUCB(PythonPolicy):
-    """UCB, as in `policies/presets/ucb.py`."""
+    """UCB, as in `policies/rules/ucb.py`."""
 
     name = "python-ucb"
     burn_in: int = 1

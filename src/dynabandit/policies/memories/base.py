@@ -84,6 +84,8 @@ class MemoryKernels(NamedTuple):
     """fade(state, params): called before `learn`; the factor by which the columns of all arms were multiplied, or 1."""
     common: Callable[..., float] = nothing_in_common
     """common(state, number, params): what the laws read as `step.common`."""
+    keeps_mean: bool = False
+    """Whether the last slot is "mean", infinite without rewards: rules that store the mean have no row of their own."""
     params: type = NoParams
     while_idle: str | None = CONSTANT
     """How the numbers of an arm change without its plays and rewards: CONSTANT, MONOTONE, or None in another way."""

@@ -197,6 +197,7 @@ class Discount(Memory):
         clock=all_weights,
         unit=scale,
         fade=fade,
+        keeps_mean=True,
         params=Params,
         while_idle=None,
     )
