@@ -55,7 +55,7 @@ def test_rexp3_is_tuned_by_the_theorem_of_its_paper(arms: int, horizon: int) -> 
 
 @pytest.mark.parametrize(("switches", "horizon"), [(0, 100), (1, 1000), (7, 1000), (100, 10**6)])
 def test_d_ts_and_sw_ts_take_the_rules_of_their_upper_bound_cousins(switches: int, horizon: int) -> None:
-    discounted, windowed = (db.policy(name).tuned(switches, horizon).params(2)[-1] for name in ("d-ts", "sw-ts"))
+    discounted, windowed = (db.policy(name).tuned(switches, horizon).params(2).memory[0] for name in ("d-ts", "sw-ts"))
     assert discounted == oracle.tuned_discount(switches, horizon)
     assert windowed == min(oracle.tuned_window(switches, horizon), horizon)
 

@@ -19,9 +19,9 @@ from dynabandit.policies.base import (
 )
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY as NO_RESTART, DetectorKernels
-from dynabandit.policies.memories.base import NOBODY, MemoryKernels, exponential
+from dynabandit.policies.memories.base import NOBODY, MemoryKernels, Weights, exponential, unscaled
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
-from dynabandit.policies.rules.base import Nothing, RuleKernels
+from dynabandit.policies.rules.base import Nothing, RuleKernels, no_level
 from dynabandit.policies.rules.score_laws import gamma_scores, normal_scores, random_exploration, student_scores
 
 FADING = "log_forgetting"  # the slot with what the memory says about fading
@@ -56,6 +56,7 @@ class Rows(NamedTuple):
 @functools.cache
 def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None) -> Rows:
     """Return the rows of a composed policy: those of the memory, of the rule and of the detector."""
+    memory, rule = _in_the_same_unit(memory, rule)
     stored = () if rule.stored is Nothing else tuple(get_type_hints(rule.stored))
     first = len(memory.slots) - int(memory.keeps_mean and stored[:1] == memory.slots[-1:])
     own = memory.slots[:first]
@@ -82,6 +83,7 @@ def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
     if rule.score is None and rule.family not in dict(memory.laws):
         raise TypeError("the rule needs what the memory does not know: features, or a law to draw from")
     rows = rows_of(memory, rule, detector)
+    memory, rule = _in_the_same_unit(memory, rule)
     if detector is not None and detector.shared > 0:
         memory = _after(memory, detector.shared)
     start, learn = _learning(memory, rule, detector, rows)
@@ -94,6 +96,28 @@ def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
         if detector is None and rule.family == "beta":
             found["idle_posterior"] = memory.while_idle
     return PolicyFunctions(**found, **_exploration(rule, detector, rows))
+
+
+def _in_the_same_unit(memory: MemoryKernels, rule: RuleKernels) -> tuple[MemoryKernels, RuleKernels]:
+    """Return the kernels with sizes in rewards, if the memory has them in units that change and the rule ignores these.
+
+    A rule without a level reads no unit. What it would store changes with the unit, unless it says how.
+    """
+    if memory.fade is None or rule.level is not no_level or rule.rescaled is not None or rule.score is None:
+        return memory, rule
+    own_size, own_weights, unit = memory.size, memory.weights, memory.unit
+
+    @kernel
+    def size(state: PolicyState, arm: int) -> float:
+        return own_size(state, arm) * unit(state)
+
+    @kernel
+    def weights(state: PolicyState, arm: int) -> Weights:
+        own = own_weights(state, arm)
+        return Weights(own.w * unit(state), own.k * unit(state))
+
+    in_rewards = memory._replace(size=size, weights=weights, unit=unscaled)
+    return in_rewards, rule._replace(stored=Nothing, store=None, from_stored=None)
 
 
 def _learning(

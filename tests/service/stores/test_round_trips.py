@@ -101,7 +101,7 @@ def test_rewards_that_are_sent_again_do_not_take_a_round_trip_each(
     for value, status in ((1, 200), (1, 200), (0, 409)):
         store.trips.clear()
         assert {one.status for one in client.reward_many((one, value) for one in [*made, made[0]])} == {status}
-        assert len(store.trips) <= 10
+        assert len(store.trips) < 40, "of 801 rewards, which are learned in slices"
 
 
 @pytest.mark.promise(108)
