@@ -203,7 +203,7 @@ def test_exact_probabilities_add_up_to_one_and_leave_every_arm_its_part_of_the_e
     share = detector.kernels.share
     assert share is not None
     own = PolicyState(np.zeros((1, 3)), np.zeros(4), np.zeros(3))
-    explored = float(share(own, 31, detector.params(setting)))
+    explored = float(share(own.shared, 31, detector.params(setting)))
     assert 0.0 < explored < 1.0
     assert min(found.values()) >= explored / 3.0 - 1e-9
 
@@ -217,13 +217,13 @@ def test_the_share_of_random_exploration_is_a_probability(scale: float) -> None:
     ):
         params = detector.params(Setting(arms=3, horizon=1000))
         for step in (1, 7, 500):
-            assert share(state, step, params) == (0.0 if scale == 0.0 else 1.0)
+            assert share(state.shared, step, params) == (0.0 if scale == 0.0 else 1.0)
 
 
 def test_diminishing_random_exploration_has_the_share_of_the_paper() -> None:
     state = PolicyState(np.zeros((2, 3)), np.array([0.0, 1.0, 100.0, 1.0]), np.zeros(3))  # a restart at step 100
     params = glr.GLRDiminishing(scale=0.5, delta=0.1).params(Setting(arms=3))
-    assert [glr.diminishing_share(state, 100 + age, params) for age in (1, 4, 25)] == [0.5, 0.25, 0.1]
+    assert [glr.diminishing_share(state.shared, 100 + age, params) for age in (1, 4, 25)] == [0.5, 0.25, 0.1]
 
 
 # --- ADWIN against its oracle -------------------------------------------------------------------------------

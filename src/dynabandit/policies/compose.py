@@ -84,7 +84,7 @@ def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
         raise TypeError("the rule needs what the memory does not know: features, or a law to draw from")
     rows = rows_of(memory, rule, detector)
     memory, rule = _in_the_same_unit(memory, rule)
-    if detector is not None and detector.shared > 0:
+    if detector is not None and detector.shared > 0 and memory.shares:
         memory = _after(memory, detector.shared)
     start, learn = _learning(memory, rule, detector, rows)
     parts = (memory.params, rule.params, NoParams if detector is None else detector.params)
@@ -189,7 +189,11 @@ def _part_of(row: int, shared: int = 0) -> Callable[[PolicyState], PolicyState]:
     def part(state: PolicyState) -> PolicyState:
         return PolicyState(state.memory[row:], state.shared[shared:], state.last_played, state.pending, state.models)
 
-    return part
+    @inlined_kernel
+    def rows_of_part(state: PolicyState) -> PolicyState:
+        return PolicyState(state.memory[row:], state.shared, state.last_played, state.pending, state.models)
+
+    return part if shared > 0 else rows_of_part
 
 
 def _after(memory: MemoryKernels, shared: int) -> MemoryKernels:
@@ -247,7 +251,7 @@ def _scores(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
     own_clock = detector is not None and detector.clock is not None
     own_arm_clock = detector is not None and detector.arm_clock is not None
     forces = detector is not None and detector.forced is not None
-    part = _part_of(rows.detector)
+    own_row = rows.detector
     detector_clock = None if detector is None else detector.clock
     arm_clock = None if detector is None else detector.arm_clock
     forced = None if detector is None else detector.forced
@@ -255,11 +259,12 @@ def _scores(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
     @kernel
     def common(state: PolicyState, number: int, params: Any) -> float:
         if forces:
-            turn = forced(part(state), number, params.detector)  # type: ignore[misc]
+            turn = forced(state.shared, number, params.detector)  # type: ignore[misc]
             if turn < 0.0 or own_arm_clock:
                 return turn
         if own_clock:
-            return level_of(detector_clock(part(state), number, params.detector), unit(state), params.rule)  # type: ignore[misc]
+            age = detector_clock(state.shared, number, params.detector)  # type: ignore[misc]
+            return level_of(age, unit(state), params.rule)
         return level_of(clock(state, number, params.memory), unit(state), params.rule)
 
     bound = _bound(memory, rule, rows)
@@ -267,7 +272,7 @@ def _scores(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
     @kernel
     def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
         if own_arm_clock:
-            age = arm_clock(part(state), arm, step, params.detector)  # type: ignore[misc]
+            age = arm_clock(state.memory[own_row, arm], step, params.detector)  # type: ignore[misc]
             return bound(state, arm, step, level_of(age, unit(state), params.rule), params)
         return bound(state, arm, step, step.common, params)
 
@@ -370,11 +375,11 @@ def _exploration(rule: RuleKernels, detector: DetectorKernels | None, rows: Rows
     """Return `explore` and `exploration` of the rule, of the detector, or of both."""
     chances: list[Exploration] = [] if rule.exploration is None else [rule.exploration]
     if detector is not None and detector.share is not None and (rule.family is not None or detector.forced is None):
-        share, part = detector.share, _part_of(rows.detector)
+        share = detector.share
 
         @kernel
         def chance_of_test(state: PolicyState, leader: int, step: Step, params: Any) -> float:
-            return share(part(state), step.number, params.detector)
+            return share(state.shared, step.number, params.detector)
 
         chances.append(chance_of_test)
     if not chances:

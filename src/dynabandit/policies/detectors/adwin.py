@@ -98,7 +98,7 @@ def count_and_total(memory: np.ndarray, arm: int, buckets: int) -> tuple[float, 
 
 
 @kernel
-def share(state: PolicyState, number: int, params: Params) -> float:
+def share(shared: np.ndarray, number: int, params: Params) -> float:
     """Return the probability of playing a random arm."""
     return params.exploration
 

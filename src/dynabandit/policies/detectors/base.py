@@ -14,8 +14,8 @@ NOBODY, THE_ARM, ALL_ARMS = range(3)  # whose rewards are to be forgotten
 class DetectorKernels(NamedTuple):
     """The kernels of a detector.
 
-    They receive a state whose first rows and shared numbers are those of the detector. `params` is what
-    `Detector.params` returns.
+    `start` and `observe` receive a state whose first rows and shared numbers are those of the detector, the others only
+    `shared`, whose first numbers are those of the detector. `params` is what `Detector.params` returns.
 
     Examples
     --------
@@ -31,13 +31,13 @@ class DetectorKernels(NamedTuple):
     """observe(state, arm, reward, total, plays, params): after a reward, with the sum and the number of the arm's
     rewards since its restart, this one included, return NOBODY, THE_ARM or ALL_ARMS."""
     clock: Callable[..., float] | None = None
-    """clock(state, number, params): what the logarithm of a bound counts, in place of the clock of the memory."""
+    """clock(shared, number, params): what the logarithm of a bound counts, in place of the clock of the memory."""
     arm_clock: Callable[..., float] | None = None
-    """arm_clock(state, arm, step, params): the same for each arm."""
+    """arm_clock(first, step, params): the same for each arm, from the first slot of the detector."""
     share: Callable[..., float] | None = None
-    """share(state, number, params): the share of steps in which arms are played to test them."""
+    """share(shared, number, params): the share of steps in which arms are played to test them."""
     forced: Callable[..., float] | None = None
-    """forced(state, number, params): -1 - arm if an arm is played in turn at this step, else `NOT_FORCED`. Rules that
+    """forced(shared, number, params): -1 - arm if an arm is played in turn at this step, else `NOT_FORCED`. Rules that
     draw play a random arm with the probability `share` instead."""
     shared: int = 0
     """How many numbers the detector keeps for all arms together."""

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyState, Reward
@@ -47,13 +49,13 @@ def observe(state: PolicyState, arm: int, reward: Reward, total: float, plays: f
 
 
 @kernel
-def rewards_held(state: PolicyState, number: int, params: Params) -> float:
+def rewards_held(shared: np.ndarray, number: int, params: Params) -> float:
     """Return how many rewards the arms have since their restarts, at least 1."""
-    return max(state.shared[HELD], 1.0)
+    return max(shared[HELD], 1.0)
 
 
 @kernel
-def share(state: PolicyState, number: int, params: Params) -> float:
+def share(shared: np.ndarray, number: int, params: Params) -> float:
     """Return the probability of playing a random arm."""
     return params.exploration
 

@@ -81,43 +81,43 @@ def has_changed(memory: np.ndarray, arm: int, total: float, plays: float, doubt:
 
 
 @kernel
-def steps_since_restart(state: PolicyState, arm: int, step: Step, params: Params) -> float:
+def steps_since_restart(started: float, step: Step, params: Params) -> float:
     """Return how many steps were played since the restart of an arm, at least 1."""
-    return max(float(step.number - 1) - state.memory[STARTED, arm], 1.0)
+    return max(float(step.number - 1) - started, 1.0)
 
 
 @kernel
-def share_of_episode(state: PolicyState, params: Any) -> float:
+def share_of_episode(shared: np.ndarray, params: Any) -> float:
     """Return alpha_k = sqrt(k K log T / T) in the k-th episode."""
-    episode = state.shared[RESTARTS] + 1.0 if params.growing else 1.0
+    episode = shared[RESTARTS] + 1.0 if params.growing else 1.0
     return params.share * math.sqrt(episode)
 
 
 @kernel
-def share(state: PolicyState, number: int, params: Params) -> float:
+def share(shared: np.ndarray, number: int, params: Params) -> float:
     """Return the share of steps with forced exploration."""
-    return min(share_of_episode(state, params), 1.0)
+    return min(share_of_episode(shared, params), 1.0)
 
 
 @kernel
-def forced(state: PolicyState, number: int, params: Any) -> float:
+def forced(shared: np.ndarray, number: int, params: Any) -> float:
     """Return the turn of an arm at this step."""
-    return forced_exploration.scheduled(number, int(params.arms), share_of_episode(state, params))
+    return forced_exploration.scheduled(number, int(params.arms), share_of_episode(shared, params))
 
 
 @kernel
-def diminishing_share(state: PolicyState, number: int, params: Params) -> float:
+def diminishing_share(shared: np.ndarray, number: int, params: Params) -> float:
     """Return alpha / sqrt(t), t steps after the latest restart."""
-    return min(params.share / math.sqrt(max(float(number) - state.shared[LATEST], 1.0)), 1.0)
+    return min(params.share / math.sqrt(max(float(number) - shared[LATEST], 1.0)), 1.0)
 
 
 @kernel
-def diminishing_forced(state: PolicyState, number: int, params: Params) -> float:
+def diminishing_forced(shared: np.ndarray, number: int, params: Params) -> float:
     """Return the turn of an arm at this step, if there is a session."""
-    age = float(number) - state.shared[LATEST]
+    age = float(number) - shared[LATEST]
     if params.share <= 0.0:
         return forced_exploration.NOT_FORCED
-    session = next_session(state.shared[SESSION], age, params)
+    session = next_session(shared[SESSION], age, params)
     return -1.0 - (age - session) if age >= session else forced_exploration.NOT_FORCED
 
 

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import forced_exploration
@@ -45,27 +47,27 @@ def observe(state: PolicyState, arm: int, reward: Reward, total: float, plays: f
 
 
 @kernel
-def steps_since_restart(state: PolicyState, number: int, params: Params) -> float:
+def steps_since_restart(shared: np.ndarray, number: int, params: Params) -> float:
     """Return how many steps were played since the restart, at least 1."""
-    return float(max(number - int(state.shared[LATEST]) - 1, 1))
+    return float(max(number - int(shared[LATEST]) - 1, 1))
 
 
 @kernel
-def steps_with_this_one(state: PolicyState, number: int, params: Params) -> float:
+def steps_with_this_one(shared: np.ndarray, number: int, params: Params) -> float:
     """Return the same with the step that is decided, as M-UCB counts."""
-    return float(max(number - int(state.shared[LATEST]), 1))
+    return float(max(number - int(shared[LATEST]), 1))
 
 
 @kernel
-def share(state: PolicyState, number: int, params: Params) -> float:
+def share(shared: np.ndarray, number: int, params: Params) -> float:
     """Return the share of steps with forced exploration."""
     return params.share
 
 
 @kernel
-def forced(state: PolicyState, number: int, params: Params) -> float:
+def forced(shared: np.ndarray, number: int, params: Params) -> float:
     """Return the turn of an arm at this step: the schedule starts anew with a restart."""
-    return forced_exploration.scheduled(number - int(state.shared[LATEST]), params.arms, params.share)
+    return forced_exploration.scheduled(number - int(shared[LATEST]), params.arms, params.share)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,6 +111,8 @@ class MemoryKernels(NamedTuple):
     """common(state, number, params): what the laws read as `step.common`."""
     forget: Callable[..., None] = only_its_column
     """forget(state, arm): called before `start` if an arm starts anew; forget what other places keep of its rewards."""
+    shares: bool = True
+    """Whether the memory reads or writes `state.shared`."""
     counts_rewards: bool = False
     """Whether the first slots are the total, the squares and the number of all rewards of an arm since `start`."""
     params: type = NoParams
@@ -256,6 +258,7 @@ def per_arm(
         size=size_of,
         laws=(("beta", beta),),
         fading=None if fading is None else fading_of,
+        shares=False,
         params=params,
         while_idle=CONSTANT if fading is None else MONOTONE,
     )

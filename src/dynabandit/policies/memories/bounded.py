@@ -189,7 +189,7 @@ class Bounded(Memory):
 
     name = "bounded"
     kernels = MemoryKernels(
-        slots=("a", "b"), start=start, learn=learn, laws=(("beta", beta),), params=Params, **_estimate(A)
+        slots=("a", "b"), start=start, learn=learn, laws=(("beta", beta),), shares=False, params=Params, **_estimate(A)
     )
 
     memory: float = 10.0

@@ -90,6 +90,7 @@ class SampleMean(Memory):
         weights=weights,
         size=size,
         laws=(("beta", beta),),
+        shares=False,
         counts_rewards=True,
     )
 

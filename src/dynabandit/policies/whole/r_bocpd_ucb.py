@@ -38,6 +38,11 @@ class Params(NamedTuple):
 
 
 @kernel
+def common(state: PolicyState, number: int, params: Params) -> float:
+    return glr.forced(state.shared, number, params)
+
+
+@kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
     state.memory[:, arm] = 0.0
     either_index.forget(state, arm)
@@ -188,7 +193,7 @@ class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
 
     name = "r-bocpd-ucb"
     slots = SLOTS
-    functions = PolicyFunctions(start=start, score=score, learn=learn, common=glr.forced, params=Params)
+    functions = PolicyFunctions(start=start, score=score, learn=learn, common=common, params=Params)
 
     burn_in: int = 1
     index: str = "kl-ucb"
