@@ -2,7 +2,6 @@
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from dynabandit.core.compilation import kernel
@@ -49,23 +48,10 @@ def compose_models(memory: ModelKernels, rule: RuleKernels, detector: DetectorKe
     functions: dict[str, Any] = {"params": params_type(memory.params, rule.params, NoParams)}
     if rule.exploration is not None:
         functions |= random_exploration(rule.exploration)
-    if rule.reads_clock:
-        functions["common"] = _clock(memory)
     prepare = _prepared(memory, rule)
     if prepare is not None:
         functions["prepare"] = prepare
     return PolicyFunctions(start, learn, contextual=True, **functions, **_scores(memory, rule))
-
-
-def _clock(memory: ModelKernels) -> Callable[..., float]:
-    """Return `common` of a rule that reads the clock."""
-    clock = memory.clock
-
-    @kernel
-    def common(state: PolicyState, number: int, params: Any) -> float:
-        return clock(state, number, params.memory)
-
-    return common
 
 
 def _prepared(memory: ModelKernels, rule: RuleKernels) -> Prepare | None:
@@ -96,7 +82,7 @@ def _scores(memory: ModelKernels, rule: RuleKernels) -> dict[str, Any]:
         return _drawn(memory)
     if rule.weight is not None:
         return _weighted(memory, rule)
-    predict, predicted = memory.predict, rule.predicted
+    predict, predicted, clock_of, reads_clock = memory.predict, rule.predicted, memory.clock, rule.reads_clock
 
     @kernel
     def law(state: PolicyState, arm: int, step: Step, params: Any) -> tuple[float, float]:
@@ -106,7 +92,8 @@ def _scores(memory: ModelKernels, rule: RuleKernels) -> dict[str, Any]:
     @kernel
     def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
         mean, variance = predict(state, arm, step, params.memory)
-        return predicted(mean, variance, step, params.memory.prior, params.rule)  # type: ignore[misc]
+        clock = clock_of(state, step.number, params.memory) if reads_clock else 0.0
+        return predicted(mean, variance, clock, step, params.memory.prior, params.rule)  # type: ignore[misc]
 
     if rule.family == "common normal":
         return common_normal_scores(law)

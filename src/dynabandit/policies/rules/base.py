@@ -69,11 +69,11 @@ class RuleKernels(NamedTuple):
     optimistic: bool = False
     """Whether a draw below the mean of its law is replaced by this mean."""
     predicted: Callable[..., float] | None = None
-    """predicted(mean, variance, step, prior, params): the score of an arm for which a memory with models predicts this
-    mean from features, with this variance in units of that of a reward; `prior` is the precision of each coefficient.
-    """
+    """predicted(mean, variance, clock, step, prior, params): the score of an arm for which a memory with models
+    predicts this mean from features, with this variance in units of that of a reward; `prior` is the precision of each
+    coefficient."""
     reads_clock: bool = False
-    """Whether `predicted` reads the clock of the memory, as `step.common`."""
+    """Whether `predicted` reads the clock of the memory, which is 0 otherwise."""
     compare: Callable[..., None] | None = None
     """compare(predictions, shared, step, params): called once per step with the predicted means of all arms, before
     weight(predictions, shared, arm, step, params): the arm is chosen with a probability proportional to it."""

@@ -39,7 +39,7 @@ def from_stored(stored: Stored, level: float, params: Params) -> float:
 
 
 @kernel
-def predicted(mean: float, variance: float, step: Step, prior: float, params: Params) -> float:
+def predicted(mean: float, variance: float, clock: float, step: Step, prior: float, params: Params) -> float:
     """Return the mean that is predicted from features."""
     return mean
 

@@ -32,7 +32,7 @@ class Rate(NamedTuple):
 
 
 @kernel
-def bound(mean: float, variance: float, step: Step, prior: float, params: Width) -> float:
+def bound(mean: float, variance: float, clock: float, step: Step, prior: float, params: Width) -> float:
     """Return an upper confidence bound of fixed width."""
     return mean + params.width * math.sqrt(variance)
 
@@ -45,9 +45,9 @@ def radius(weight: float, dimension: int, prior: float, params: Bounds) -> float
 
 
 @kernel
-def ellipsoid_bound(mean: float, variance: float, step: Step, prior: float, params: Bounds) -> float:
+def ellipsoid_bound(mean: float, variance: float, clock: float, step: Step, prior: float, params: Bounds) -> float:
     """Return the upper confidence bound that follows from bounds of the noise and the coefficients."""
-    return mean + radius(step.common, step.features.shape[1], prior, params) * math.sqrt(variance)
+    return mean + radius(clock, step.features.shape[1], prior, params) * math.sqrt(variance)
 
 
 @kernel
