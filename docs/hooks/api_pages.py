@@ -56,6 +56,17 @@ TOPICS = {
         "Policies", ("policy", "Policy", "PythonPolicy"), "policies",
         "Each policy has [a page of its own](../policies/index.md).",
     ),
+    "memories": Topic(
+        "Memories", ("compose", "grid"), "policies.memories",
+        "What an arm remembers. A guide is in [any memory with any rule](../compositions.md).",
+    ),
+    "rules": Topic(
+        "Rules", (), "policies.rules", "How arms are compared; see [any memory with any rule](../compositions.md).",
+    ),
+    "detectors": Topic(
+        "Detectors", (), "policies.detectors",
+        "Tests for changes; see [any memory with any rule](../compositions.md).",
+    ),
     "environments": Topic(
         "Environments", ("environment", "Environment", "reward_law", "delay", "Delay"), "environments",
         "Each environment has [a page of its own](../environments/index.md).",
@@ -73,6 +84,9 @@ INTRODUCTION = (
 )
 CONSTANTS = {
     "AUTO": "The name that stands for the recommended policy.",
+    "MEMORIES": "All memories by name.",
+    "RULES": "All rules by name.",
+    "DETECTORS": "All detectors by name.",
     "CONTEXTUAL_ENVIRONMENTS": "The environments with features, by name.",
     "CONTEXTUAL_POLICIES": "The policies that decide by features, by name.",
     "DELAYS": "The distributions of delays, by name.",

@@ -169,7 +169,7 @@ def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
 
 @app.command(name="list")
 def list_() -> None:
-    """Show all policies and environments, the parts that policies are made of, and their parameters."""
+    """Show policies, their parts, environments and parameters."""
     display.print_catalogue("Policies", entries(POLICIES))
     display.print_catalogue("Policies that decide by features", entries(CONTEXTUAL_POLICIES))
     display.print_catalogue('Rules, the first part of a policy such as "ots + adaptive + glr"', entries(RULES))
