@@ -27,7 +27,7 @@ def changed_copy(
 ) -> Path:
     """Return a copy of a wheel without some files and with some others."""
     changed = folder / wheel.name
-    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(changed, "w") as target:
+    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as target:
         for name in source.namelist():
             if not name.endswith(leave_out or ("\0",)):
                 target.writestr(name, source.read(name))

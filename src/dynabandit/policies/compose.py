@@ -37,9 +37,15 @@ SCORES: dict[str, Callable[..., dict[str, Any]]] = {  # by the family of a rule
 
 @functools.cache
 def params_type(memory: type, rule: type, detector: type) -> type:
-    """Return the type of the parameters of a composed policy, whose fields have the types of its parts."""
+    """Return the type of the parameters of a composed policy, whose fields have the types of its parts.
+
+    It is an attribute of this module: compiled code on disk is found by a pickle of the types of its arguments.
+    """
     fields = [("memory", memory), ("rule", rule), ("detector", detector)]
     kind: Any = NamedTuple("Params", fields)  # type: ignore[misc]
+    names = [f"{one.__module__}.{one.__qualname__}" for _, one in fields]
+    kind.__qualname__ = "Params_" + "_".join(names).replace(".", "_")
+    globals()[kind.__qualname__] = kind
     return kind
 
 
