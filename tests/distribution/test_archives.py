@@ -1,5 +1,6 @@
 """The contents of the archives that `make dist` builds."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -88,7 +89,7 @@ def test_a_wheel_with_tests_is_reported(dist: Path, tmp_path: Path) -> None:
 
 def test_make_dist_fails_for_a_wheel_that_is_too_large(dist: Path, tmp_path: Path) -> None:
     wheel, sources = found(dist)
-    changed_copy(wheel, tmp_path, add=(("dynabandit/py.typed~", bytes(MAX_WHEEL_BYTES)),))
+    changed_copy(wheel, tmp_path, add=(("dynabandit/py.typed~", os.urandom(MAX_WHEEL_BYTES)),))
     shutil.copy(sources, tmp_path)
     with pytest.raises(SystemExit, match=r"bytes and must have fewer than 3,000,000"):
         main(tmp_path)
