@@ -137,7 +137,7 @@ def test_a_decision_that_fails_changes_no_tree(sqlite_url: str) -> None:
         before = shop.state.bandit.state_hash()
         with mock.patch.object(bandit_state, "place_propensities", side_effect=ArithmeticError):
             with pytest.raises(ArithmeticError):
-                shop.state.decide(0.0, 0.0)
+                finish(shop.state.decide(0.0, 0.0))
         assert shop.state.bandit.state_hash() == before
         shop.store.close()
 

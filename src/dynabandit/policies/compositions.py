@@ -99,8 +99,8 @@ def made(chosen: Chosen, parameters: dict[str, Any]) -> Preset:
     for kind in _presets():
         if (found := _as_preset(kind, chosen, parameters)) is not None:
             return found
+    plugins.check_composition(name_of(chosen.kinds()))
     kind = composition_class(*chosen.kinds())
-    plugins.check_composition(kind.name)
     given = chosen.parameters()
     check_parameter_names(
         f"policy {kind.name!r}", parameters, [one.name for one in fields(kind) if one.name not in given]
@@ -204,12 +204,17 @@ def register_part(kind: type[Kind]) -> type[Kind]:
     return kind
 
 
+def name_of(kinds: tuple[Any, ...]) -> str:
+    """Return the name of a composition: that of the rule, of the memory and of the detector."""
+    memory, rule, *detector = kinds
+    return PLUS.join(kind.name for kind in (rule, memory, *detector))
+
+
 @functools.cache
 def composition_class(*kinds: Any) -> type[Preset]:
     """Return the class of the policies that are made of these parts, without a name of their own."""
     base: type[Preset] = HorizonPreset if any(kind.follows_horizon for kind in kinds) else Preset
-    memory, rule, *detector = kinds
-    name = PLUS.join(kind.name for kind in (rule, memory, *detector))
+    name = name_of(kinds)
     body: dict[str, Any] = {
         "name": name,
         "made_of": kinds,
