@@ -801,7 +801,7 @@ def test_the_export_has_the_propensities_of_the_states_behind_the_decisions(clie
     exported = list(client.export("b"))[50:]
     assert [one.propensity for one in exported] == expected
     assert all(one.replayed for one in exported)
-    # The first state prefers an arm only by its pending plays, whatever the decider's id lets it choose; the later one does
+    # The first state prefers an arm only by its pending plays, whatever the decider's id lets it choose
     assert 0.25 < min(expected) <= max(expected) < 0.8
 
 
