@@ -9,6 +9,7 @@ from documentation.blocks import blocks, check, commands
 PAGE = blocks("compositions.md")
 
 
+@pytest.mark.filterwarnings("ignore::dynabandit.checks.DocumentationAdvice")  # which the page tells to ignore
 @pytest.mark.parametrize("place", range(len(PAGE)))
 def test_each_block_of_the_page_runs(place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -58,9 +58,9 @@ def test_replications_are_counted_one_by_one() -> None:
 @given(st.integers(1, 10**6), st.data())
 def test_tuned_parameters_are_those_of_the_paper(horizon: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(0, horizon - 1))
-    assert db.policy("d-ucb").tuned(count, horizon).params(2).discount == oracle.tuned_discount(count, horizon)
+    assert db.policy("d-ucb").tuned(count, horizon).params(2).memory.discount == oracle.tuned_discount(count, horizon)
     window = min(oracle.tuned_window(count, horizon), horizon)  # no path holds more
-    assert db.policy("sw-ucb").tuned(count, horizon).params(2).window == window
+    assert db.policy("sw-ucb").tuned(count, horizon).params(2).memory.window == window
 
 
 @pytest.mark.parametrize("name", ["d-ucb", "sw-ucb"])

@@ -146,7 +146,7 @@ def _learning(
             factor = fade(state, params.memory)  # type: ignore[misc]
             if factor != 1.0:
                 for other in range(state.memory.shape[1]):
-                    rescale(state, other, factor, params)
+                    rescale(state, other, factor, params)  # type: ignore[misc]
         changed = learn_memory(state, arm, reward, params.memory)
         refresh(state, arm, params)
         if changed != NOBODY:
@@ -224,8 +224,11 @@ def _after(memory: MemoryKernels, shared: int) -> MemoryKernels:
 
 def _refreshing(
     memory: MemoryKernels, rule: RuleKernels, rows: Rows
-) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return refresh(state, arm, params) and rescale(state, arm, factor, params): they write what the rule stores."""
+) -> tuple[Callable[..., None], Callable[..., None] | None]:
+    """Return refresh(state, arm, params) and rescale(state, arm, factor, params): they write what the rule stores.
+
+    The latter is None for a memory that does not fade all arms together, which has no need for its large numbers.
+    """
     mean_of, size_of, weights_of, fading_of = memory.mean, memory.size, memory.weights, memory.fading
     store, rescaled, row, fading_row = rule.store, rule.rescaled, rows.stored, rows.fading
     stores, keeps, fades = rule.stored is not Nothing, rescaled is not None, rows.fading >= 0
@@ -248,7 +251,7 @@ def _refreshing(
         else:
             refresh(state, arm, params)
 
-    return refresh, rescale
+    return refresh, rescale if memory.fade is not None else None
 
 
 def _scores(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None, rows: Rows) -> dict[str, Any]:
