@@ -349,7 +349,8 @@ def test_a_policy_is_previewed_and_changed_the_log_exported_and_the_bandit_delet
     page.wait_for_url(f"{site.url}/")
     expect(page.locator("#all")).to_have_attribute("aria-busy", "false")
     expect(page.get_by_role("link", name="changing", exact=True)).to_have_count(0)
-    assert [error for error in visit.errors if "422" not in error] == []
+    # The page may ask for the bandit once more between its end and the other page
+    assert [error for error in visit.errors if "422" not in error and "404" not in error] == []
     client.create("Changing/2", arms=ARMS, seed=1)
     answer = page.goto(bandit_url(site, "changing"))
     assert answer is not None
