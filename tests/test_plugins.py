@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 import dynabandit as db
 from dynabandit import plugins
 from dynabandit.experiments import dumps, loads
-from dynabandit.policies import POLICIES, register, registered_name, use_plugin, used_plugins
+from dynabandit.policies import MEMORIES, POLICIES, register, registered_name, use_plugin, used_plugins
 from dynabandit.service.stores import open_store
 from dynabandit.service.web import playground_workers
 from tools.command_line import invoke
@@ -249,6 +250,24 @@ def test_a_service_uses_only_the_plug_ins_that_were_allowed(tmp_path: Path) -> N
             client.reward(client.decide("banner").decision, 1)
             assert client.state("banner").parameters["rate"] == 0.5
     assert db.policy("latest").label == "latest"  # enabled again
+
+
+def test_classes_of_parts_can_be_named_on_the_command_line_and_in_other_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "compositions.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(# my_memory.py\n.*?)^db.checks", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "my_memory.py").write_text(code, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        arguments = ("--env", "case-1", "--horizon", "50", "--replications", "1")
+        done = invoke("compare", *arguments, "ots + my_memory:Recent:rate=0.1", "ts")
+        assert done.exit_code == 0, done.output
+        assert "ots + recent(rate=0.1)" in done.stdout
+        assert used_plugins() == ["my_memory:Recent"]  # what previews and the playground start their processes with
+    finally:
+        MEMORIES.pop("recent", None)
 
 
 @pytest.mark.parametrize("allowed", [False, True])

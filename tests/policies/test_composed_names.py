@@ -10,8 +10,10 @@ import pytest
 
 import dynabandit as db
 from dynabandit.core.compilation import kernel
-from dynabandit.policies import MEMORIES, RULES
+from dynabandit.policies import DETECTORS, MEMORIES, POLICIES, RULES
+from dynabandit.policies.composition import Preset, kind_of
 from dynabandit.policies.compositions import composition_class, misfit, named
+from dynabandit.policies.detectors import HalvesWithThisStep
 from dynabandit.policies.memories.regression import AdaptiveRegression
 from dynabandit.policies.rules.prediction import WidthBound
 
@@ -78,8 +80,9 @@ def test_burn_in_and_horizon_are_parameters_of_a_composition() -> None:
     ("text", "problem"),
     [
         ("ucb + no-memory", "unknown memory, rule or detector 'no-memory'"),
+        ("ots + adaptive + window:window=5", "a policy has one memory"),
         ("ucb + ts", "a policy has one rule, got 'ucb \\+ ts'"),
-        ("window + sample-mean", "a composition needs a rule"),
+        ("window + glr", "a composition needs a rule"),
         ("uniform + window", "unknown memory, rule or detector 'uniform'"),
         ("ucb + window:window=0", "window must be a whole number of at least 1"),
         ("ucb + window:size=3", "has no parameter 'size'"),
@@ -187,6 +190,52 @@ def test_a_registered_memory_is_known_by_name() -> None:
     finally:
         del MEMORIES["recent"]
     assert named("ots") is None
+
+
+def test_every_preset_with_one_part_replaced_is_read_again_as_the_same_policy() -> None:
+    """What a saved bandit names is what it was: no two parts share a name, and each is in a registry."""
+    registries: tuple[dict[str, Any], ...] = (MEMORIES, RULES, DETECTORS)
+    for registry in registries:
+        assert all(kind.name == name for name, kind in registry.items())
+    read = 0
+    for preset in POLICIES.values():
+        if not issubclass(preset, Preset):
+            continue
+        for place, registry in enumerate(registries):
+            for kind in registry.values():
+                parts = [*preset.made_of, None][:3]
+                parts[place] = kind
+                if misfit(*(kind_of(part) for part in parts if part is not None)) is None:
+                    policy = db.compose(memory=parts[0], rule=parts[1], detector=parts[2], burn_in=1)
+                    again = db.policy(policy.name, **policy.parameters)
+                    assert (again, again.functions) == (policy, policy.functions), policy.label
+                    assert [type(part) for part in again.parts()] == [type(part) for part in policy.parts()]  # type: ignore[attr-defined]
+                    read += 1
+    assert read > 500
+
+
+def test_a_part_that_differs_in_details_is_not_taken_for_another() -> None:
+    halves = db.compose(rule="kl-ucb", detector=HalvesWithThisStep())
+    assert (halves.name, type(halves.parts()[2])) == (
+        "kl-ucb + sample-mean + halves-with-this-step",
+        HalvesWithThisStep,
+    )
+    by_width = db.compose(rule=db.rules.KLUCBByWidth())
+    assert (by_width.name, type(by_width.parts()[1])) == ("kl-ucb-by-width + sample-mean", db.rules.KLUCBByWidth)
+    assert db.policy("glr-kl-ucb", detector=None) == db.policy("kl-ucb")
+    with pytest.raises(ValueError, match="a policy has one memory"):
+        db.policy("ots + adaptive + window:window=5")
+    with pytest.raises(ValueError, match="no detector watches these"):
+        db.compose(memory=AdaptiveRegression(), rule=WidthBound(), detector="glr")
+    for policy in (db.compose(memory="window", rule="hoeffding", horizon="doubling"), db.policy("sw-ucb").practical()):
+        assert pickle.loads(pickle.dumps(policy)) == policy
+
+
+def test_an_arm_whose_weight_has_underflowed_is_played_again() -> None:
+    bandit = db.Bandit("hoeffding + discount", discount=0.5, arms=["a", "b"], seed=1)
+    for arm in ("a", "b", *["b"] * 1200):
+        bandit.reward(arm, 0.5)
+    assert "a" in {bandit.choose() for _ in range(3)}
 
 
 def test_the_grid_has_every_combination_once() -> None:

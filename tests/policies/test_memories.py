@@ -37,7 +37,7 @@ class Fed:
         self.memory, self.setting = memory, Setting(2, **setting)
         self.kernels: MemoryKernels = memory.kernels_for(family)
         self.params = memory.params(self.setting)
-        rows = len(self.kernels.slots) + memory.history_size(self.setting)
+        rows = len(self.kernels.slots)
         shared = np.zeros(max(memory.shared_size(self.setting, family), 1))
         self.state = PolicyState(np.zeros((rows, 2)), shared, np.zeros(2, dtype=np.int64))
         for arm in (0, 1):

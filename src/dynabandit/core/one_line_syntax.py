@@ -29,7 +29,7 @@ def read_one_line(text: str, *, classes: bool = False) -> tuple[str, dict[str, A
     """
     parts = _split(text, "+")
     if len(parts) > 1:
-        return _read_composition(text, [read_one_line(part) for part in parts])
+        return _read_composition(text, [read_one_line(part, classes=classes) for part in parts])
     name, colon, rest = text.partition(":")
     reference = REFERENCE.match(text) if classes else None
     if reference is not None:
@@ -94,7 +94,7 @@ def _read_composition(text: str, parts: list[tuple[str, dict[str, Any]]]) -> tup
             if key in together:
                 raise ValueError(f"every parameter must be given once, got {key!r} twice in {text!r}")
             together[key] = value
-    return " + ".join(name for name, _ in parts), together
+    return " + ".join(name.strip() for name, _ in parts), together
 
 
 def _split(text: str, at: str) -> list[str]:

@@ -29,7 +29,8 @@ from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.progress import ProgressReporter, counted
 from dynabandit.experiments.spec import CoverageSpec
 from dynabandit.plugins import ENVIRONMENTS, POLICIES, class_or_name, reference_to
-from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.policies import Policy, policy as make_policy, registered_name
+from dynabandit.policies.compositions import is_composition
 from dynabandit.simulation import compile_policy, is_compiled
 from dynabandit.simulation.compiled import compiled_play
 
@@ -105,9 +106,9 @@ def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Enviro
     algorithms = {compiled_play(policy.functions, arms): (policy, arms) for policy, arms in policies}
     by_functions = {environment.functions: environment for environment in environments}
     items = [
-        {"policy": reference_to(POLICIES, type(policy)), "parameters": plain(policy.parameters), "arms": arms}
+        {"policy": reference, "parameters": plain(policy.parameters), "arms": arms}
         for policy, arms in algorithms.values()
-        if not is_compiled(policy, arms)
+        if (reference := _reference(policy)) is not None and not is_compiled(policy, arms)
     ]
     items += [
         {"environment": reference_to(ENVIRONMENTS, type(environment)), "parameters": plain(environment.parameters)}
@@ -119,10 +120,22 @@ def _items(policies: Iterable[tuple[Policy, int]], environments: Iterable[Enviro
     return items
 
 
+def _reference(policy: Policy) -> str | None:
+    """Return what other processes find a policy by; None if they cannot import a part of it."""
+    kind = type(policy)
+    if not is_composition(kind):
+        return reference_to(POLICIES, kind)
+    memory, rule, *detector = (reference_to(POLICIES, part) for part in kind.made_of)  # type: ignore[attr-defined]
+    names = [rule, memory, *detector]
+    return None if any("<locals>" in name or name.startswith("__main__:") for name in names) else " + ".join(names)
+
+
 def compile_item(item: Item) -> None:
     """Compile one item of the list."""
     if "policy" in item:
-        compile_policy(make_policy(class_or_name(item["policy"], Policy), **item["parameters"]), item["arms"])
+        name = item["policy"]
+        found = registered_name(name) if "+" in name else class_or_name(name, Policy)
+        compile_policy(make_policy(found, **item["parameters"]), item["arms"])
     elif "environment" in item:
         kind = class_or_name(item["environment"], Environment)
         make_environment(kind, **item["parameters"]).path(horizon=1, seed=0)

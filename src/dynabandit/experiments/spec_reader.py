@@ -27,7 +27,7 @@ from dynabandit.environments import (
 from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
 from dynabandit.extras import import_extra
 from dynabandit.plugins import class_or_name
-from dynabandit.policies import Policy, policy as make_policy
+from dynabandit.policies import Policy, policy as make_policy, registered_name
 from dynabandit.validation import MissingParameterError, unknown
 
 GRID = "grid"
@@ -257,7 +257,12 @@ def read_policy(value: Any) -> Policy:
     'aff-ots(step_size=variance-scaled, prior=(1, 3))'
     """
     name, parameters = _split(value)
-    return make_policy(class_or_name(name, Policy), **parameters)
+    return make_policy(_trusted(name), **parameters)
+
+
+def _trusted(name: str) -> str | type[Policy]:
+    """Return the policy that a name means, in which classes may be written as ``module:Class``."""
+    return registered_name(name) if "+" in name else class_or_name(name, Policy)
 
 
 def read_environment(value: Any, arms: int | None = None, write: Write | None = None) -> Environment:
@@ -325,7 +330,7 @@ def _read_policies(value: Any) -> list[Policy]:
 def _make_policy(name: str, parameters: dict[str, Any]) -> Policy:
     """Make a policy; where that fails on a list, say how a grid is written."""
     try:
-        return make_policy(class_or_name(name, Policy), **parameters)
+        return make_policy(_trusted(name), **parameters)
     except (TypeError, ValueError) as error:
         lists = [name for name, value in parameters.items() if isinstance(value, list)]
         hint = f" To try several values, write {GRID}.{lists[0]} = [...]" if lists else ""

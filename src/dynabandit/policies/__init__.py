@@ -216,15 +216,20 @@ def register(kind: type[Any]) -> type[Any]:
 
 
 def registered_name(text: str) -> str:
-    """Return the name of a policy given as a name or as ``module:Class``, and register the class. For trusted text.
+    """Return the name of a policy or a part given as a name or as ``module:Class``, and register the class.
+
+    For trusted text only.
 
     Examples
     --------
     >>> registered_name("aff-ots")
     'aff-ots'
     """
-    kind = plugins.class_or_name(text, Policy)
-    return kind if isinstance(kind, str) else register(kind).name
+    if "+" in text:  # a composition: each of its parts may be a class
+        return compositions.PLUS.join(registered_name(part.strip()) for part in text.split("+"))
+    if ":" not in text:
+        return text
+    return str(register(plugins.load(text, (Policy, Part))).name)
 
 
 def use_plugin(text: str) -> None:
@@ -236,8 +241,10 @@ def use_plugin(text: str) -> None:
 
 
 def used_plugins() -> list[str]:
-    """Return the registered policies of other packages, each as `use_plugin` takes it."""
-    registered = {**POLICIES, **CONTEXTUAL_POLICIES}.values()
+    """Return the registered policies and parts of other packages, each as `use_plugin` takes it."""
+    registered = [
+        kind for known in (MEMORIES, RULES, DETECTORS, POLICIES, CONTEXTUAL_POLICIES) for kind in known.values()
+    ]
     return [plugins.reference_to(plugins.POLICIES, kind) for kind in registered if not plugins.is_built_in(kind)]
 
 

@@ -18,7 +18,7 @@ from dynabandit.policies.base import (
     never_explore,
 )
 from dynabandit.policies.beta_posterior import Prior
-from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY as NO_RESTART, DetectorKernels
+from dynabandit.policies.detectors.base import ALL_ARMS, NO_RESTART, DetectorKernels
 from dynabandit.policies.memories.base import NOBODY, MemoryKernels, Weights, exponential, unscaled
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.rules.base import Nothing, RuleKernels, no_level
@@ -313,7 +313,7 @@ def _bound(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[...
         left = size_left(size, w, k, kept)
         if pending > 0:
             return score_of(expected_mean(mean, pending), left + pending / unit(state), level, params.rule)  # type: ignore[misc]
-        if size == 0.0:
+        if size == 0.0 or (left == 0.0 and not fades):  # the weight of an arm that waits for very long underflows
             return math.inf
         return score_of(mean, max(left, 1.0) if fades else left, level, params.rule)  # type: ignore[misc]
 

@@ -53,7 +53,7 @@ class Preset(Policy):
             return
         own = inspect.get_annotations(cls)
         cls.__annotations__ = {**_collected_fields(cls), **own}
-        memory, rule, detector = (_kind(part) for part in _three(cls.made_of))
+        memory, rule, detector = (kind_of(part) for part in _three(cls.made_of))
         kernels = memory.kernels_for(rule.kernels.family), rule.kernels, detector and detector.kernels
         if issubclass(memory, ModelMemory):
             cls.functions, cls.slots = compose_models(*kernels), slots_of(*kernels[:2])
@@ -158,7 +158,8 @@ def _three(made_of: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     return memory, rule, rest[0] if rest else None
 
 
-def _kind(part: Any) -> Any:
+def kind_of(part: Any) -> Any:
+    """Return the class of a part that is given as a class or an object."""
     return part if part is None or isinstance(part, type) else type(part)
 
 
@@ -182,6 +183,10 @@ def _collected_fields(cls: type[Preset]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     names = field_names(_visible(cls.made_of))
     for (kind, own), name in names.items():
+        if hasattr(HorizonPreset, name):
+            raise TypeError(
+                f"{kind.__name__}: a part must not have a parameter {own!r}, which policies have themselves"
+            )
         one = next(one for one in fields(kind) if one.name == own)
         found[name] = one.type
         if name not in vars(cls) and one.default is not MISSING:
@@ -207,9 +212,10 @@ def common_domain(parts: list[Any]) -> RewardDomain:
 def _with_parameters(cls: type[Preset]) -> str:
     """Return the docstring of a preset with a section `Parameters`, which is collected from its parts."""
     described: dict[str, str] = {}
+    own = field_names(_visible(cls.made_of))
     for part in _visible(cls.made_of):
         for names, description in parameter_descriptions(inspect.getdoc(part) or ""):
-            described |= {", ".join(names): description}
+            described |= {", ".join(own[part, name] for name in names): description}
     if issubclass(cls, HorizonTuned):
         described |= {name: DESCRIPTIONS[name] for name in ("changes", "horizon")}
     described["burn_in"] = DESCRIPTIONS["burn_in"]

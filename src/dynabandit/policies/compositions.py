@@ -2,12 +2,13 @@
 
 import functools
 import inspect
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from dynabandit import plugins
-from dynabandit.policies.composition import HorizonPreset, Preset, common_domain, field_names
+from dynabandit.policies.composition import HorizonPreset, Preset, common_domain, field_names, kind_of
 from dynabandit.policies.detectors import DETECTORS
 from dynabandit.policies.detectors.base import Detector
 from dynabandit.policies.memories import MEMORIES
@@ -20,6 +21,7 @@ from dynabandit.policies.rules.base import Rule
 from dynabandit.validation import check_parameter_names, unknown
 
 PLUS = " + "
+_making = threading.RLock()
 PREDICTED = ("common normal", COEFFICIENTS)  # families of rules that draw from what a model predicts
 ROLES: dict[str, tuple[type[Part], dict[str, Any]]] = {
     "memory": (Memory, MEMORIES),
@@ -35,12 +37,14 @@ class Chosen:
 
     def __init__(self, memory: Any, rule: Any, detector: Any = None) -> None:
         self.memory, self.rule, self.detector = memory, rule, detector
-        _check_fit(*(kind for kind in self.kinds()))
+        _check_fit(*self.kinds())
 
     def replaced(self, parameters: dict[str, Any]) -> "Chosen":
         """Return the parts with those that are among the parameters, which are removed there."""
         own = {"memory": self.memory, "rule": self.rule, "detector": self.detector}
         given = {role: _part(role, parameters.pop(role)) for role in ROLES if is_part(parameters.get(role))}
+        if "detector" in parameters and parameters["detector"] is None:
+            given["detector"] = parameters.pop("detector")
         return Chosen(**(own | given))
 
     def all(self) -> tuple[Any, ...]:
@@ -49,7 +53,7 @@ class Chosen:
 
     def kinds(self) -> tuple[Any, ...]:
         """Return the classes of the parts."""
-        return tuple(_kind(part) for part in self.all())
+        return tuple(kind_of(part) for part in self.all())
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the parts that are objects."""
@@ -96,9 +100,10 @@ def compose(*, memory: Any = None, rule: Any, detector: Any = None, **parameters
 
 def made(chosen: Chosen, parameters: dict[str, Any]) -> Preset:
     """Return the policy of some parts: one with a name of its own if there is one, else their composition."""
-    for kind in _presets():
-        if (found := _as_preset(kind, chosen, parameters)) is not None:
-            return found
+    for is_same in (_is_same, _is_variant):
+        for kind in _presets():
+            if (found := _as_preset(kind, chosen, parameters, is_same)) is not None:
+                return found
     plugins.check_composition(name_of(chosen.kinds()))
     kind = composition_class(*chosen.kinds())
     given = chosen.parameters()
@@ -129,18 +134,21 @@ def named(text: str) -> Chosen | None:
     if "+" not in text:
         return Chosen(SampleMean, RULES[text]) if text in RULES and text not in _policy_names() else None
     found: dict[str, Any] = {}
+    replaceable: set[str] = set()  # roles of which a part was taken from a policy
     names = [name.strip() for name in text.split("+")]
     for place, name in enumerate(names):
         role = next((role for role, (_, known) in ROLES.items() if name in known), None)
         preset = next((kind for kind in _presets() if kind.name == name), None)
         if place == 0 and preset is not None and role is None:
             found |= dict(zip(ROLES, preset.made_of, strict=False))
+            replaceable.add("memory")
             continue
         if role is None:
             every = {one for _, known in ROLES.values() for one in known}
             raise unknown("memory, rule or detector", name, every)
-        if role in found and role != "memory":
+        if role in found and role not in replaceable:
             raise ValueError(f"a policy has one {role}, got {text!r}")
+        replaceable.discard(role)
         found[role] = ROLES[role][1][name]
     if "rule" not in found:
         raise ValueError(f"a composition needs a rule, one of {', '.join(sorted(RULES))}, got {text!r}")
@@ -181,14 +189,14 @@ def grid(
         memories = [
             kind for kind in MEMORIES.values() if not kind.follows_horizon and not issubclass(kind, ModelMemory)
         ]
-    compared = list(RULES.values() if rules is None else rules)
+    compared = [kind for kind in RULES.values() if kind.variant_of is None] if rules is None else list(rules)
     tested = list(detectors)
     found: dict[str, Preset] = {}
     for memory in memories:
         for rule in compared:
             for detector in tested:
                 parts = _part("memory", memory), _part("rule", rule), detector and _part("detector", detector)
-                if misfit(*(_kind(part) for part in parts if part is not None)) is None:
+                if misfit(*(kind_of(part) for part in parts if part is not None)) is None:
                     one = compose(memory=parts[0], rule=parts[1], detector=parts[2])
                     found[one.label] = one
     return list(found.values())
@@ -210,9 +218,14 @@ def name_of(kinds: tuple[Any, ...]) -> str:
     return PLUS.join(kind.name for kind in (rule, memory, *detector))
 
 
-@functools.cache
 def composition_class(*kinds: Any) -> type[Preset]:
     """Return the class of the policies that are made of these parts, without a name of their own."""
+    with _making:  # two threads would make two classes, whose policies are not equal
+        return _composition_class(*kinds)
+
+
+@functools.cache
+def _composition_class(*kinds: Any) -> type[Preset]:
     base: type[Preset] = HorizonPreset if any(kind.follows_horizon for kind in kinds) else Preset
     name = name_of(kinds)
     body: dict[str, Any] = {
@@ -226,6 +239,11 @@ def composition_class(*kinds: Any) -> type[Preset]:
     }
     kind: Any = type("Composition", (base,), body)
     return dataclass(frozen=True, kw_only=True)(kind)
+
+
+def is_composition(kind: type[Any]) -> bool:
+    """Whether a class of policies is made of parts without a name of its own."""
+    return issubclass(kind, Preset) and kind.__module__ == __name__
 
 
 def _reduce(self: Preset) -> tuple[Any, ...]:
@@ -251,13 +269,24 @@ def _presets() -> Iterator[type[Preset]]:
             yield kind
 
 
-def _as_preset(kind: type[Preset], chosen: Chosen, parameters: dict[str, Any]) -> Preset | None:
+def _is_same(own: Any, part: Any) -> bool:
+    return kind_of(own) is kind_of(part)
+
+
+def _is_variant(own: Any, part: Any) -> bool:
+    """Whether the part of a preset is the given one, or stands for it in this preset."""
+    return _is_same(own, part) or kind_of(own).variant_of is kind_of(part)
+
+
+def _as_preset(
+    kind: type[Preset], chosen: Chosen, parameters: dict[str, Any], is_same: Callable[[Any, Any], bool]
+) -> Preset | None:
     """Return a policy of this class if it is made of these parts with these parameters, else None."""
     if len(kind.made_of) != len(chosen.all()):
         return None
     visible: dict[str, Any] = {}
     for own, part in zip(kind.made_of, chosen.all(), strict=True):
-        if own.name != part.name:
+        if not is_same(own, part):
             return None
         if isinstance(own, type):
             visible |= {} if isinstance(part, type) else part.parameters
@@ -284,10 +313,6 @@ def _part(role: str, given: Any) -> Any:
     raise TypeError(f"{role} must be a {base.__name__}, its class or its name, got {given!r}")
 
 
-def _kind(part: Any) -> Any:
-    return part if isinstance(part, type) else type(part)
-
-
 def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
     """Return why parts do not fit together; None if they do."""
     family = rule.kernels.family
@@ -299,6 +324,8 @@ def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
         return f"rule {rule.name!r} compares predictions from features, and memory {memory.name!r} makes none"
     if models and family == COEFFICIENTS and memory.kernels.draws is None:
         return f"rule {rule.name!r} draws coefficients, and those of memory {memory.name!r} cannot be drawn"
+    if models and detector is not None:
+        return f"memory {memory.name!r} makes predictions from features, and no detector watches these"
     if models:
         return None
     if family is not None and family not in dict(memory.kernels_for(family).laws):

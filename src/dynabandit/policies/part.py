@@ -27,6 +27,7 @@ class Part:
     """
 
     name: ClassVar[str]
+    variant_of: ClassVar[Any] = None  # the part that users mean, if releases keep this one for details that differ
     first_plays: ClassVar[int] = 0  # how often each arm is played before a policy with this part decides, by default
     follows_horizon: ClassVar[bool] = False  # whether a parameter may follow from a horizon and a number of changes
 

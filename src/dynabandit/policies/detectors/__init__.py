@@ -7,8 +7,20 @@ from dynabandit.policies.detectors.adwin import Adwin
 from dynabandit.policies.detectors.base import Detector, DetectorKernels
 from dynabandit.policies.detectors.cusum import Cusum
 from dynabandit.policies.detectors.glr import GLR, GLRDiminishing
-from dynabandit.policies.detectors.halves import Halves
+from dynabandit.policies.detectors.halves import Halves, HalvesWithThisStep
 
-__all__ = ["Adwin", "DETECTORS", "GLR", "Cusum", "Detector", "DetectorKernels", "GLRDiminishing", "Halves"]
+__all__ = [
+    "Adwin",
+    "DETECTORS",
+    "GLR",
+    "Cusum",
+    "Detector",
+    "DetectorKernels",
+    "GLRDiminishing",
+    "Halves",
+    "HalvesWithThisStep",
+]
 
-DETECTORS: dict[str, type[Detector]] = {kind.name: kind for kind in (GLR, GLRDiminishing, Cusum, Halves, Adwin)}
+DETECTORS: dict[str, type[Detector]] = {
+    kind.name: kind for kind in (GLR, GLRDiminishing, Cusum, Halves, Adwin, HalvesWithThisStep)
+}

@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyState, Reward
-from dynabandit.policies.detectors.base import NOBODY, THE_ARM, Detector, DetectorKernels
+from dynabandit.policies.detectors.base import NO_RESTART, THE_ARM, Detector, DetectorKernels
 from dynabandit.policies.part import Setting
 from dynabandit.validation import check_field, integer, number
 
@@ -34,7 +34,7 @@ def observe(state: PolicyState, arm: int, reward: Reward, total: float, plays: f
     """Add a reward to the buckets and test the arm at every so many plays."""
     insert(state.memory, arm, reward.value, params.buckets)
     if int(plays) % params.every != 0 or not has_changed(state.memory, arm, params):
-        return NOBODY
+        return NO_RESTART
     return THE_ARM
 
 

@@ -8,7 +8,7 @@ from dynabandit.core.records import NoParams
 from dynabandit.policies.part import Part, Setting
 from dynabandit.validation import BOUNDED, RewardDomain
 
-NOBODY, THE_ARM, ALL_ARMS = range(3)  # whose rewards are to be forgotten
+NO_RESTART, THE_ARM, ALL_ARMS = range(3)  # whose rewards are to be forgotten
 
 
 class DetectorKernels(NamedTuple):
@@ -26,10 +26,11 @@ class DetectorKernels(NamedTuple):
 
     slots: tuple[str, ...]
     start: Callable[..., None]
-    """start(state, arm, params): write the column of an arm that has no rewards, or whose rewards were forgotten."""
+    """start(state, arm, params): write the column of an arm that has no rewards, or whose rewards were forgotten; it is
+    0 before."""
     observe: Callable[..., int]
-    """observe(state, arm, reward, total, plays, params): after a reward, with the sum and the number of the arm's
-    rewards since its restart, this one included, return NOBODY, THE_ARM or ALL_ARMS."""
+    """observe(state, arm, reward, total, plays, params): after the reward `reward.value`, with the sum and the number
+    of the arm's rewards since its restart, this one included, return NO_RESTART, THE_ARM or ALL_ARMS."""
     clock: Callable[..., float] | None = None
     """clock(shared, number, params): what the logarithm of a bound counts, in place of the clock of the memory."""
     arm_clock: Callable[..., float] | None = None

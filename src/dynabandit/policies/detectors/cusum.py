@@ -9,7 +9,7 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyState, Reward
-from dynabandit.policies.detectors.base import NOBODY, THE_ARM, Detector, DetectorKernels
+from dynabandit.policies.detectors.base import NO_RESTART, THE_ARM, Detector, DetectorKernels
 from dynabandit.policies.part import Setting
 from dynabandit.validation import check_field, integer, number
 
@@ -38,12 +38,12 @@ def observe(state: PolicyState, arm: int, reward: Reward, total: float, plays: f
     if plays == params.reference_plays:
         memory[REFERENCE, arm] = total / plays
     if plays <= params.reference_plays:
-        return NOBODY
+        return NO_RESTART
     above = reward.value - memory[REFERENCE, arm]
     memory[UP, arm] = max(0.0, memory[UP, arm] + above - params.drift)
     memory[DOWN, arm] = max(0.0, memory[DOWN, arm] - above - params.drift)
     if max(memory[UP, arm], memory[DOWN, arm]) < params.threshold:
-        return NOBODY
+        return NO_RESTART
     state.shared[HELD] -= plays
     return THE_ARM
 

@@ -10,7 +10,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import forced_exploration
 from dynabandit.policies.base import PolicyState, Reward, Step
-from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY, THE_ARM, Detector, DetectorKernels
+from dynabandit.policies.detectors.base import ALL_ARMS, NO_RESTART, THE_ARM, Detector, DetectorKernels
 from dynabandit.policies.part import Setting
 from dynabandit.stats.change_detection import has_change
 from dynabandit.validation import LEAST_FACTOR, check_field, integer, number, set_fields, unknown
@@ -51,7 +51,7 @@ def observe(state: PolicyState, arm: int, reward: Reward, total: float, plays: f
     shared[SEEN] = float(reward.arrived_at)
     store_sum(memory, arm, total, plays, params.capacity)
     if int(plays) % params.every != 0 or not has_changed(memory, arm, total, plays, params.doubt):
-        return NOBODY
+        return NO_RESTART
     shared[RESTARTS] += 1.0
     shared[LATEST] = shared[SEEN]
     shared[SESSION] = 1.0

@@ -10,7 +10,7 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies import forced_exploration
 from dynabandit.policies.base import PolicyState, Reward
-from dynabandit.policies.detectors.base import ALL_ARMS, NOBODY, Detector, DetectorKernels
+from dynabandit.policies.detectors.base import ALL_ARMS, NO_RESTART, Detector, DetectorKernels
 from dynabandit.policies.part import Setting
 from dynabandit.validation import check_field, integer, number, set_fields
 
@@ -38,10 +38,10 @@ def observe(state: PolicyState, arm: int, reward: Reward, total: float, plays: f
     before = memory[number % window, arm]  # the sum `window` plays ago
     memory[number % window, arm] = total
     if number < window:
-        return NOBODY
+        return NO_RESTART
     middle = memory[(number - window // 2) % window, arm]
     if abs((total - middle) - (middle - before)) <= params.threshold:
-        return NOBODY
+        return NO_RESTART
     shared[LATEST] = shared[SEEN]
     return ALL_ARMS
 
@@ -179,4 +179,6 @@ class HalvesWithThisStep(Halves):
     bandit. AISTATS.
     """
 
+    name = "halves-with-this-step"
+    variant_of = Halves
     kernels = Halves.kernels._replace(clock=steps_with_this_one)

@@ -117,6 +117,8 @@ class DoublingHorizon:
         return object.__new__(cls)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.fixed.__reduce__ is not object.__reduce__:  # of a composition, whose class is made when it is needed
+            return self.fixed.__reduce__(self)
         return functools.partial(self.fixed, **self.parameters), ()
 
     def _with_horizon(self, horizon: int) -> Policy:

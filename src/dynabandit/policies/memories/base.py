@@ -141,10 +141,6 @@ class Memory(Part):
         """Return the kernels for a rule that draws from laws of a family, or None for one that does not draw."""
         return cls.kernels
 
-    def history_size(self, setting: Setting) -> int:
-        """Return the number of rows after the slots, such as for the latest rewards."""
-        return 0
-
     def shared_size(self, setting: Setting, family: str | None) -> int:
         """Return how many numbers the memory keeps for all arms together, with the kernels for this family."""
         return 0
@@ -171,7 +167,6 @@ class Memory(Part):
         return Belief(mean, mean * (1.0 - mean), self.forgetting(column, setting), float(w * w / k))
 
 
-@functools.cache
 def per_arm(
     start: tuple[float, ...],
     observe: Callable[..., Any],
@@ -208,7 +203,20 @@ def per_arm(
     >>> db.memories.Adaptive.kernels.slots[:4]  # made by this function
     ('forgetting', 'm', 'w', 'k')
     """
-    kind = type(start)
+    return _per_arm(type(start), start, observe, mean, size, params, weights, fading)
+
+
+@functools.cache  # so that equal memories share their compiled code; tuples of different types may be equal
+def _per_arm(
+    kind: type,
+    start: tuple[float, ...],
+    observe: Callable[..., Any],
+    mean: Callable[[Any], float],
+    size: Callable[[Any], float],
+    params: type,
+    weights: Callable[[Any], Weights] | None,
+    fading: Callable[[Any], float] | None,
+) -> MemoryKernels:
     load, store = column_reader(kind), column_writer(kind)
 
     @kernel

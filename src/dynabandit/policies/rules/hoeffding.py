@@ -195,6 +195,7 @@ class PrintedHoeffding(Hoeffding):
     """
 
     name = "printed-hoeffding"
+    variant_of = Hoeffding
     kernels = RuleKernels(
         score=score,
         stored=StoredIndex,

@@ -36,7 +36,7 @@ class StoredWidth(NamedTuple):
 
 @kernel
 def level(clock: float, unit: float, params: Params) -> float:
-    """Return log t + c log log t, where t is the clock; weights are stored in units of 1 / `unit`."""
+    """Return log t + c log log t, where t is the clock; a weight is its stored number times `unit`."""
     logarithm = math.log(max(clock, 1.0))
     return (logarithm + params.loglog * math.log(max(logarithm, 1.0))) / unit
 
@@ -136,8 +136,25 @@ class KLUCBByWidth(KLUCB):
     """KL-UCB that multiplies by 1 / sqrt(N) twice, as releases up to 0.2.0 did with discounts and windows.
 
     Its scores differ from those of `KLUCB` in the last bit.
+
+    Parameters
+    ----------
+    loglog
+        The paper's c in log t + c log log t, at least 0. The theory uses 3, the experiments 0.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.rules.KLUCBByWidth().name
+    'kl-ucb-by-width'
+
+    References
+    ----------
+    Garivier & Cappe (2011), The KL-UCB algorithm for bounded stochastic bandits and beyond. COLT.
     """
 
+    name = "kl-ucb-by-width"
+    variant_of = KLUCB
     kernels = RuleKernels(
         score=score_by_width,
         level=level,

@@ -26,7 +26,7 @@ class Stored(NamedTuple):
 
 @kernel
 def level(clock: float, unit: float, params: Params) -> float:
-    """Return the factor of all widths; weights are stored in units of 1 / `unit`."""
+    """Return the factor of all widths; a weight is its stored number times `unit`."""
     return params.scale * math.sqrt(params.xi * math.log(max(clock, 1.0)) / unit)
 
 
