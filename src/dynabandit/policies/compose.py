@@ -8,15 +8,7 @@ from typing import Any, NamedTuple, get_type_hints
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.records import NoParams, column_reader, column_writer
 from dynabandit.policies import forced_exploration
-from dynabandit.policies.base import (
-    Exploration,
-    PolicyFunctions,
-    PolicyState,
-    Reward,
-    Step,
-    idle_steps,
-    never_explore,
-)
+from dynabandit.policies.base import Exploration, PolicyFunctions, PolicyState, Reward, Step, idle_steps
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.detectors.base import ALL_ARMS, NO_RESTART, DetectorKernels
 from dynabandit.policies.memories.base import NOBODY, MemoryKernels, Weights, exponential, unscaled
@@ -101,7 +93,7 @@ def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
         found |= {"common": _common_of(memory), **_draws(memory, rule, rows)}
         if detector is None and rule.family == "beta":
             found["idle_posterior"] = memory.while_idle
-    return PolicyFunctions(**found, **_exploration(rule, detector, rows))
+    return PolicyFunctions(**found, **_exploration(rule, detector))
 
 
 def _in_the_same_unit(memory: MemoryKernels, rule: RuleKernels) -> tuple[MemoryKernels, RuleKernels]:
@@ -380,8 +372,8 @@ def _common_of(memory: MemoryKernels) -> Callable[..., float]:
     return common
 
 
-def _exploration(rule: RuleKernels, detector: DetectorKernels | None, rows: Rows) -> dict[str, Any]:
-    """Return `explore` and `exploration` of the rule, of the detector, or of both."""
+def _exploration(rule: RuleKernels, detector: DetectorKernels | None) -> dict[str, Any]:
+    """Return `explore` and `exploration` of the rule, of the detector, or of both, if they explore at random."""
     chances: list[Exploration] = [] if rule.exploration is None else [rule.exploration]
     if detector is not None and detector.share is not None and (rule.family is not None or detector.forced is None):
         share = detector.share
@@ -392,7 +384,7 @@ def _exploration(rule: RuleKernels, detector: DetectorKernels | None, rows: Rows
 
         chances.append(chance_of_test)
     if not chances:
-        return {"explore": never_explore if rule.explore is None else rule.explore}
+        return {}
     if len(chances) == 1:
         return random_exploration(chances[0])
     first, second = chances

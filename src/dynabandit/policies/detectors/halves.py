@@ -156,17 +156,6 @@ class Halves(Detector):
 class HalvesWithThisStep(Halves):
     """The same test; the logarithm of a bound also counts the step that is decided, as in the paper of M-UCB.
 
-    Parameters
-    ----------
-    window
-        The paper's w, an even number of an arm's own plays; 800 in the experiments of the paper.
-    threshold
-        The paper's b, at least 0; by default sqrt(w / 2 log(2 K T^2)) with the horizon T.
-    exploration
-        The paper's gamma, the share of forced exploration in [0, 1]; by default sqrt(changes K (2 b + 3 sqrt(w)) / (2
-        T)), but at most 1/4. The paper has no such bound, and its rule exceeds 1 with many arms: the policy would only
-        explore.
-
     Examples
     --------
     >>> import dynabandit as db

@@ -256,14 +256,6 @@ class BoundedByWeight(BoundedByVariance):
 
     .. math:: C_t = w_t - 1
 
-    Parameters
-    ----------
-    step_size, floor, loss
-        Parameters of the adaptive estimator with the sums m, w and k, see
-        `dynabandit.estimators.AdaptiveForgetting`.
-    memory
-        The initial C, used during the burn-in plays of an arm.
-
     Examples
     --------
     >>> import dynabandit as db

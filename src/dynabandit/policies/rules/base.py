@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import NoParams
-from dynabandit.policies.base import Exploration, Explore
+from dynabandit.policies.base import Exploration
 from dynabandit.policies.part import Part
 from dynabandit.validation import NORMAL, RewardDomain
 
@@ -80,7 +80,6 @@ class RuleKernels(NamedTuple):
     weight: Callable[..., float] | None = None
     shared: int = 0
     """How many numbers the rule keeps for all arms together, for `compare`."""
-    explore: Explore | None = None
     exploration: Exploration | None = None
     params: type = NoParams
 

@@ -178,11 +178,6 @@ class Hoeffding(Rule):
 class PrintedHoeffding(Hoeffding):
     r"""The same as the paper prints it: the discounts of w and k for idle steps cancel, so the bonus is constant.
 
-    Parameters
-    ----------
-    confidence
-        The probability that a mean exceeds its bound, in (0, 1]; 0.05 as in the appendix of the paper.
-
     Examples
     --------
     >>> import dynabandit as db
@@ -213,11 +208,6 @@ class KLBound(Hoeffding):
     r"""The same with the Kullback-Leibler divergence of Bernoulli distributions in place of Hoeffding's inequality.
 
     .. math:: \max \left\{ q : n \, \mathrm{kl}(\bar{x}, q) \leq - \log \mathrm{confidence} \right\}
-
-    Parameters
-    ----------
-    confidence
-        The probability that a mean exceeds its bound, in (0, 1]; 0.05 as in the appendix of the paper.
 
     Examples
     --------

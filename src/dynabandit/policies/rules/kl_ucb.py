@@ -137,11 +137,6 @@ class KLUCBByWidth(KLUCB):
 
     Its scores differ from those of `KLUCB` in the last bit.
 
-    Parameters
-    ----------
-    loglog
-        The paper's c in log t + c log log t, at least 0. The theory uses 3, the experiments 0.
-
     Examples
     --------
     >>> import dynabandit as db

@@ -58,11 +58,6 @@ class OptimisticThompson(Thompson):
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
 
-    Parameters
-    ----------
-    prior
-        The Beta prior of each arm, a pair of numbers in [1e-12, 1e12].
-
     Examples
     --------
     >>> import dynabandit as db
@@ -156,12 +151,6 @@ class GammaThompson(Rule):
 @dataclass(frozen=True, kw_only=True)
 class OptimisticGammaThompson(GammaThompson):
     """Optimistic Thompson sampling for counts: a draw below the mean of its posterior is replaced by this mean.
-
-    Parameters
-    ----------
-    prior
-        The gamma prior of each arm, a pair of numbers in [1e-12, 1e12]: it counts as b counts whose sum is a. The
-        default assumes little, a tenth of a count.
 
     Examples
     --------
