@@ -58,14 +58,14 @@ TOPICS = {
     ),
     "memories": Topic(
         "Memories", ("compose", "grid"), "policies.memories",
-        "What an arm remembers. A guide is in [any memory with any rule](../compositions.md).",
+        "A guide is in [any memory with any rule](../compositions.md).",
     ),
     "rules": Topic(
-        "Rules", (), "policies.rules", "How arms are compared; see [any memory with any rule](../compositions.md).",
+        "Rules", (), "policies.rules", "A guide is in [any memory with any rule](../compositions.md).",
     ),
     "detectors": Topic(
         "Detectors", (), "policies.detectors",
-        "Tests for changes; see [any memory with any rule](../compositions.md).",
+        "A guide is in [any memory with any rule](../compositions.md).",
     ),
     "environments": Topic(
         "Environments", ("environment", "Environment", "reward_law", "delay", "Delay"), "environments",

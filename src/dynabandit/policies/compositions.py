@@ -174,8 +174,10 @@ def grid(
 
     Parameters
     ----------
-    memories, rules
+    memories
         Objects, classes or names; by default all that need neither a horizon nor features.
+    rules
+        The same; by default all that fit.
     detectors
         The same; None means no detector.
 
