@@ -102,7 +102,7 @@ class UnitFree(Memory):
 
     The factor of an arm is that of `dynabandit.estimators.UnitFreeForgetting`; while the arm is idle, its weight
     decreases by :math:`\lambda^{\mathrm{idle} / K}`. Before the rewards of an arm differ, their variance is that of the
-    rewards of all arms.
+    rewards of all arms, and the factor does not change.
 
     Parameters
     ----------

@@ -82,10 +82,6 @@ class Exp3S(HorizonTuned, SampleMeanPolicy):
         possible in practice; `changes=1` does not use the path. Parameters above that are not given follow from the
         paper's corollaries: alpha = 1 / T and gamma = sqrt(K ((Y + 1) log(K T) + e) / ((e - 1) T)), or gamma = sqrt(K
         log(K T) / T) if Y is 1.
-    horizon
-        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

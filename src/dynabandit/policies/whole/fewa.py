@@ -79,10 +79,6 @@ class Fewa(RottingPolicy):
     alpha
         How fast the confidence level t^-alpha falls, positive. The theory of the paper asks for 4 or more; its
         experiments use 0.06.
-    sigma
-        The sub-Gaussian parameter of the rewards, positive: 1/2 is valid for all rewards in [0, 1].
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

@@ -159,9 +159,6 @@ class KalmanTS(Policy):
         smaller numbers are AR(1) processes.
     prior
         A pair of numbers in [1e-12, 1e12]: the prior of a mean has the mean and the variance of this Beta distribution.
-    burn_in
-        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
-        first step.
 
     Examples
     --------

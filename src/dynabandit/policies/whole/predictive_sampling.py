@@ -40,20 +40,6 @@ class PredictiveSampling(KalmanTS):
     scores an arm by its expected next reward given them. It learns as `KalmanTS` does, and its draws are narrower;
     without drift both policies are the same.
 
-    Parameters
-    ----------
-    drift
-        The standard deviation of the change of a mean per step, at least 0. ``"learnt"`` estimates it from the rewards
-        of all arms: 0, 0.0003, 0.001, 0.003, 0.01 or 0.03, with equal prior probabilities.
-    persistence
-        The factor in (0, 1] by which a mean keeps its distance from the prior mean at each step; 1 is a random walk,
-        smaller numbers are AR(1) processes.
-    prior
-        A pair of numbers in [1e-12, 1e12]: the prior of a mean has the mean and the variance of this Beta distribution.
-    burn_in
-        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
-        first step.
-
     Examples
     --------
     >>> import dynabandit as db

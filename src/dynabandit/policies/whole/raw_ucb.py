@@ -49,7 +49,13 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RottingPolicy(SampleMeanPolicy):
-    """What RAW-UCB and FEWA share: dyadic windows and a confidence level."""
+    """What RAW-UCB and FEWA share: dyadic windows and a confidence level.
+
+    Parameters
+    ----------
+    sigma
+        The sub-Gaussian parameter of the rewards, positive: 1/2 is valid for all rewards in [0, 1].
+    """
 
     slots = dyadic_windows.SLOTS
 
@@ -87,10 +93,6 @@ class RawUCB(RottingPolicy):
     alpha
         How fast the confidence level 2 / t^alpha falls, positive. The theory of the paper asks for 4 or more; its
         experiments use 1.4.
-    sigma
-        The sub-Gaussian parameter of the rewards, positive: 1/2 is valid for all rewards in [0, 1].
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

@@ -87,10 +87,6 @@ class Rexp3(HorizonTuned, SampleMeanPolicy):
         as one change from 0 to 1 or ten changes by 0.1.
     changes
         Used as V if `variation` is not given: this many changes, each by at most 1.
-    horizon
-        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------
