@@ -30,7 +30,7 @@ class BoardEntry:
     form: str
     """``"practical"``, ``"tuned"`` (with the truth) or ``"oracle"``."""
     settings: str
-    """The parameters of this form that differ from the defaults, as in a label; empty for the policy that was asked for."""
+    """The parameters of this form that differ from the defaults; empty if it is the policy that was asked for."""
     replications: int
     seed: int
     mean: float

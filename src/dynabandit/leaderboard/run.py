@@ -65,7 +65,8 @@ class TrialJobs:
         trial = self.trial
         experiments = [
             Experiment(
-                id=f"{trial.id}-{count}", figure=trial.id, environment=trial.environment, policies=tuple(policies.values()),
+                id=f"{trial.id}-{count}", figure=trial.id, environment=trial.environment,
+                policies=tuple(policies.values()),
                 horizon=trial.horizon, replications=count, seed=seed, times=self.times, delay=trial.delay,
             )
             for count, policies in by_count.items()
