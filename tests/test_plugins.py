@@ -268,6 +268,7 @@ def test_classes_of_parts_can_be_named_on_the_command_line_and_in_other_processe
         assert used_plugins() == ["my_memory:Recent"]  # what previews and the playground start their processes with
     finally:
         MEMORIES.pop("recent", None)
+        sys.modules.pop("my_memory", None)
 
 
 @pytest.mark.parametrize("allowed", [False, True])
