@@ -6,11 +6,11 @@ from typing import Any
 
 from dynabandit.catalogue import entries, fields_of, part_menus, part_names, summary
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS as WITHOUT_FEATURES
-from dynabandit.estimators.adaptive_forgetting import LOSSES, VARIANCE_SCALED
 from dynabandit.playground.drawn_means import COLUMNS, LEVELS
 from dynabandit.playground.link import CONTEXTUAL, DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
 from dynabandit.plugins import for_simulation
 from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, policy_class, resolved
+from dynabandit.policies.memories.adaptive import LOSSES, VARIANCE_SCALED
 
 TITLES = {
     "small-changes": "Small number of changes",

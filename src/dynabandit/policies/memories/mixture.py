@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import MONOTONE, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
 from dynabandit.policies.part import Setting

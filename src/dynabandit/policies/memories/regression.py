@@ -16,10 +16,12 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
-from dynabandit.estimators import links, regression_kernels
-from dynabandit.estimators.base import Belief
-from dynabandit.estimators.linear_model import dot, faded, inverse_at, square, theta_at
-from dynabandit.estimators.regression_kernels import (
+from dynabandit.policies.base import PolicyState, Reward, Step, row_of
+from dynabandit.policies.belief import Belief
+from dynabandit.policies.memories import links, regression_kernels
+from dynabandit.policies.memories.linear_model import dot, faded, inverse_at, square, theta_at
+from dynabandit.policies.memories.models import COEFFICIENTS, Draws, ModelKernels, ModelMemory
+from dynabandit.policies.memories.regression_kernels import (
     FORGETTING,
     Kind,
     Regression as Kernels,
@@ -30,8 +32,6 @@ from dynabandit.estimators.regression_kernels import (
     matrix_at,
     number_at,
 )
-from dynabandit.policies.base import PolicyState, Reward, Step, row_of
-from dynabandit.policies.memories.models import COEFFICIENTS, Draws, ModelKernels, ModelMemory
 from dynabandit.policies.part import Setting
 from dynabandit.validation import BOUNDED, COUNTS, LARGEST_FACTOR, LEAST_FACTOR, NORMAL, check_field, listed, number
 
@@ -223,7 +223,7 @@ def model_kernels(link: Callable[..., Any], kind: Kind) -> ModelKernels:
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionMemory(ModelMemory):
-    """A memory whose models are those of `estimators.regression_kernels`."""
+    """A memory whose models are those of `memories.regression_kernels`."""
 
     rewards = NORMAL
     kind: ClassVar[Kind] = Kind()

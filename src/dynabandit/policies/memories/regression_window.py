@@ -8,13 +8,12 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.estimators import linear_model, links, regression_kernels
-from dynabandit.estimators.linear_model import CLOCK, dot, space_at, square, theta_at
-from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies.base import PolicyState, Reward, Step, row_of
-from dynabandit.policies.memories import regression
+from dynabandit.policies.memories import linear_model, links, regression, regression_kernels
+from dynabandit.policies.memories.linear_model import CLOCK, dot, space_at, square, theta_at
 from dynabandit.policies.memories.models import ModelKernels
 from dynabandit.policies.memories.regression import RegressionMemory, make_learn, make_prediction
+from dynabandit.policies.memories.regression_kernels import Kind, make_regression
 from dynabandit.policies.part import Setting
 from dynabandit.validation import check_field, integer
 

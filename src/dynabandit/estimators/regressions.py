@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import compiled
-from dynabandit.estimators import linear_model, links, regression_kernels
-from dynabandit.estimators.regression_kernels import Kind, Regression, RegressionParams, make_regression
+from dynabandit.policies.memories import linear_model, links, regression_kernels
+from dynabandit.policies.memories.regression_kernels import Kind, Regression, RegressionParams, make_regression
 from dynabandit.validation import BOUNDED, COUNTS, LARGEST_FACTOR, LEAST_FACTOR, NORMAL, RewardDomain, integer, number
 
 ADAPTIVE = "adaptive"
@@ -139,7 +139,7 @@ class LeastSquares(RegressionEstimator):
 
     Notes
     -----
-    The recursions are those of `estimators.regression_kernels`. Features that never vary are harmless: the prior bounds
+    The recursions are those of `memories.regression_kernels`. Features that never vary are harmless: the prior bounds
     the variance in all directions.
 
     References
@@ -210,7 +210,7 @@ class PoissonRegression(RegressionEstimator):
 
     References
     ----------
-    Our own, in analogy to `LogisticRegression`; `estimators.links` explains the weight of large counts.
+    Our own, in analogy to `LogisticRegression`; `memories.links` explains the weight of large counts.
     """
 
     link = staticmethod(links.log)
