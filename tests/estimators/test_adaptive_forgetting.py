@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.estimators import AdaptiveForgetting
-from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, AdaptiveState, make_params, observe
+from dynabandit.policies.memories.adaptive import START, AdaptiveParams, AdaptiveState, make_params, observe
 from oracles import paper as oracle
 from tools.laws import assert_mean, size
 

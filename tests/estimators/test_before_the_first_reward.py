@@ -15,10 +15,9 @@ from dynabandit.estimators import (
     SlidingWindow,
     UnitFreeForgetting,
 )
-from dynabandit.estimators.adaptive_forgetting import (
+from dynabandit.policies.memories.adaptive import (
     START,
     AdaptiveState,
-    is_variance,
     load,
     make_params,
     moved,
@@ -26,8 +25,9 @@ from dynabandit.estimators.adaptive_forgetting import (
     slope,
     store,
 )
-from dynabandit.estimators.sample_mean import Sums
-from dynabandit.estimators.sliding_window import retract
+from dynabandit.policies.memories.pooled_moments import is_variance
+from dynabandit.policies.memories.sample_mean import Sums
+from dynabandit.policies.memories.window import retract
 
 EMPTY: list[tuple[Estimator, float]] = [
     (SampleMean(), 1.0), (SlidingWindow(3), 1.0), (FixedForgetting(0.9), 0.9), (AdaptiveForgetting(), 1.0),

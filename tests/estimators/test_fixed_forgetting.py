@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from dynabandit.core.compilation import compiled
 from dynabandit.estimators import FixedForgetting, SampleMean
-from dynabandit.estimators.fixed_forgetting import START, DiscountedSums, observe
+from dynabandit.policies.memories.adaptive import AdaptiveState, observe
 from oracles import paper as oracle
 from tools.laws import assert_mean, size
 
@@ -54,9 +54,10 @@ def test_a_factor_of_zero_sees_the_latest_reward_alone(rewards: list[float]) -> 
 
 @given(REWARDS, FACTORS)
 def test_compiled_and_interpreted_are_equal_bit_for_bit(rewards: list[float], forgetting: float) -> None:
-    state = START
+    estimate = FixedForgetting(forgetting)
+    state = estimate.state
     for reward in rewards:
-        state = DiscountedSums(*compiled_observe(state, reward, forgetting))
+        state = AdaptiveState(*compiled_observe(state, reward, *estimate.params))
     assert state == fed(rewards, forgetting).state
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynabandit.estimators import linear_model
+from dynabandit.policies.memories import linear_model
 
 
 def dense(features: np.ndarray, rewards: np.ndarray, kept: float, prior: float) -> tuple[np.ndarray, np.ndarray]:

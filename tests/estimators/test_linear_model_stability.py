@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynabandit.estimators import linear_model
+from dynabandit.policies.memories import linear_model
 
 DIMENSION = 3
 

@@ -10,12 +10,10 @@ from dynabandit.estimators import (
     LeastSquares,
     LogisticRegression,
     PoissonRegression,
-    linear_model,
-    links,
-    regression_kernels,
 )
-from dynabandit.estimators.linear_model import theta_at
-from dynabandit.estimators.regression_kernels import (
+from dynabandit.policies.memories import linear_model, links, regression_kernels
+from dynabandit.policies.memories.linear_model import theta_at
+from dynabandit.policies.memories.regression_kernels import (
     Kind,
     RegressionParams,
     make_regression,

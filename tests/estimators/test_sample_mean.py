@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from dynabandit.core.compilation import compiled
 from dynabandit.estimators import SampleMean
-from dynabandit.estimators.sample_mean import START, Sums, load, observe
+from dynabandit.policies.memories.sample_mean import START, Sums, load, observe
 
 REWARDS = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=60)
 compiled_observe = compiled(observe)
@@ -28,7 +28,7 @@ def test_it_equals_the_textbook_mean_and_variance(rewards: list[float]) -> None:
 def test_compiled_and_interpreted_are_equal_bit_for_bit(rewards: list[float]) -> None:
     fast = slow = START
     for reward in rewards:
-        fast, slow = Sums(*compiled_observe(fast, reward)), observe(slow, reward)
+        fast, slow = Sums(*compiled_observe(fast, reward, 0.0)), observe(slow, reward, 0.0)
     assert fast == slow
 
 

@@ -41,12 +41,16 @@ def parameter_descriptions(text: str) -> list[tuple[list[str], str]]:
     return [(names, " ".join(lines)) for names, lines in found]
 
 
+def descriptions_of(kind: type) -> dict[str, str]:
+    """Return the descriptions in the docstring of a class, by the names that each of them describes."""
+    return {", ".join(names): text for names, text in parameter_descriptions(inspect.getdoc(kind) or "")}
+
+
 def inherited_descriptions(kind: type) -> dict[str, str]:
-    """Return the descriptions of parameters in the docstrings of the base classes of a class."""
+    """Return the descriptions in the docstrings of the base classes of a class."""
     found: dict[str, str] = {}
     for base in kind.__mro__[1:]:
-        for names, description in parameter_descriptions(inspect.cleandoc(base.__doc__ or "")):
-            found.setdefault(", ".join(names), description)
+        found |= {names: text for names, text in descriptions_of(base).items() if names not in found}
     return found
 
 
@@ -55,9 +59,9 @@ def with_parameters(text: str, described: dict[str, str]) -> str:
 
     Examples
     --------
-    >>> text = "Wait.\n\nExamples\n--------\n>>> 1\n1"
-    >>> with_parameters(text, {"steps": "For how long."}).splitlines()[2:6]
-    ['Parameters', '----------', 'steps', '    For how long.']
+    >>> text = "Wait.\n\nParameters\n----------\nsteps\n    For how long.\n\nExamples\n--------\n>>> 1\n1"
+    >>> with_parameters(text, {"steps": "How long.", "rate": "How often."}).splitlines()[2:8]
+    ['Parameters', '----------', 'steps', '    For how long.', 'rate', '    How often.']
     """
     found = sections(text)
     known = {name for names, _ in parameter_descriptions(text) for name in names}

@@ -327,15 +327,7 @@ def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
     if models:
         return None
     if family is not None and family not in dict(memory.kernels_for(family).laws):
-        fitting = [
-            one.name
-            for one in MEMORIES.values()
-            if not issubclass(one, ModelMemory) and family in dict(one.kernels_for(family).laws)
-        ]
-        return (
-            f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none. Memories that have: "
-            f"{', '.join(fitting)}"
-        )
+        return f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none"
     try:
         common_domain([part for part in (memory, rule, detector) if part is not None])
     except ValueError as error:
@@ -344,6 +336,14 @@ def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
 
 
 def _check_fit(*kinds: Any) -> None:
+    """Raise an error if parts do not fit together; it names those that would fit in place of each."""
     problem = misfit(*kinds)
-    if problem is not None:
-        raise ValueError(problem)
+    if problem is None:
+        return
+    sentences = [problem]
+    for place, (plural, known) in enumerate([("Memories", MEMORIES), ("Rules", RULES), ("Detectors", DETECTORS)]):
+        others = [kind for kind in known.values() if kind.variant_of is None] if place < len(kinds) else []
+        fitting = [one.name for one in others if misfit(*kinds[:place], one, *kinds[place + 1 :]) is None]
+        if fitting:
+            sentences.append(f"{plural} that fit: {', '.join(fitting)}")
+    raise ValueError(". ".join(sentences))

@@ -8,11 +8,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.adaptive_forgetting import AdaptiveParams, load
-from dynabandit.estimators.base import Belief
+from dynabandit.core.docstrings import descriptions_of
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.composition import Preset
-from dynabandit.policies.memories.adaptive import Adaptive
+from dynabandit.policies.memories.adaptive import Adaptive, AdaptiveParams, load
 from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
@@ -229,19 +229,16 @@ class AffDTS2(Preset):
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptivePolicy(Policy):
-    """A policy with the memory `Adaptive` whose rule reads numbers that only this memory has.
-
-    Parameters
-    ----------
-    step_size, floor, loss
-        Parameters of the adaptive estimator with the sums m, w and k, see
-        `dynabandit.estimators.AdaptiveForgetting`.
-    """
+    """A policy with the memory `Adaptive` whose rule reads numbers that only this memory has."""
 
     burn_in: int = 1
     step_size: float | str = 0.001
     floor: float = 0.0
     loss: str = "squared-error"
+
+    @classmethod
+    def described_parameters(cls) -> dict[str, str]:
+        return descriptions_of(Adaptive) | super().described_parameters()
 
     def __post_init__(self) -> None:
         super().__post_init__()
