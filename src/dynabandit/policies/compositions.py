@@ -345,11 +345,12 @@ def _check_fit(*kinds: Any) -> None:
     if problem is None:
         return
     sentences = [problem]
-    for place, (plural, known) in enumerate([("Memories", MEMORIES), ("Rules", RULES), ("Detectors", DETECTORS)]):
-        others = [kind for kind in known.values() if kind.variant_of is None] if place < len(kinds) else []
-        fitting = [one.name for one in others if misfit(*kinds[:place], one, *kinds[place + 1 :]) is None]
+    plurals = {"memory": "Memories", "rule": "Rules", "detector": "Detectors"}
+    for (role, (_, known)), kind in zip(ROLES.items(), kinds, strict=False):
+        others = [one for one in known.values() if one.variant_of is None]
+        fitting = [one.name for one in others if misfit(*(one if each is kind else each for each in kinds)) is None]
         if fitting:
-            sentences.append(f"{plural} that fit: {', '.join(fitting)}")
+            sentences.append(f"{plurals[role]} that fit: {', '.join(fitting)}")
     raise ValueError(". ".join(sentences))
 
 
