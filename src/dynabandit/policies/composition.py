@@ -11,8 +11,8 @@ import numpy as np
 from dynabandit.core.context import Context
 from dynabandit.core.docstrings import parameter_descriptions, with_parameters
 from dynabandit.core.records import NoParams
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.compose import compose, rows_of
 from dynabandit.policies.compose_models import compose_models, slots_of
