@@ -1,5 +1,6 @@
 """Estimators of the mean reward of an arm: views of memories, which keep and compute everything."""
 
+import inspect
 import math
 from collections import deque
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
+from dynabandit.core.docstrings import descriptions_of, with_parameters
 from dynabandit.policies.base import PolicyState
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.memories import adaptive, sample_mean, unit_free, window
@@ -124,6 +126,13 @@ class Estimator:
 class MemoryEstimator(Estimator):
     """An estimator whose state are the numbers that a memory keeps for an arm."""
 
+    memory_kind: ClassVar[type[Memory]]  # its descriptions of parameters hold for the estimator, too
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "memory_kind" in vars(cls):
+            cls.__doc__ = with_parameters(inspect.cleandoc(cls.__doc__ or ""), descriptions_of(cls.memory_kind))
+
     def __init__(self, memory: Memory, state: Any) -> None:
         self._memory = memory
         self.params = (memory.params(ONE_ARM),)
@@ -235,22 +244,9 @@ class FixedForgetting(MemoryEstimator):
 
 
 class AdaptiveForgetting(MemoryEstimator):
-    r"""Mean and variance with a forgetting factor that adapts to the rate of change.
+    """Mean and variance with a forgetting factor that adapts to the rate of change.
 
-    After each reward, the factor takes one step of gradient descent on the squared error (or the Bernoulli negative
-    log-likelihood) of the previous mean as a prediction of that reward. While the mean is constant the factor stays
-    near 1; after a change it falls, and old rewards lose their weight. Use it if the rate of change is unknown.
-
-    Parameters
-    ----------
-    step_size
-        The step size of the gradient descent: the paper's eta, or ``"variance-scaled"`` for its eta_4, 0.0001 divided
-        by the estimated variance.
-    floor
-        The minimum forgetting factor, in [0, 1]; 0 in the paper, 0.6 in the package of Bodenham & Adams.
-    loss
-        The loss that the gradient descent minimises: ``"squared-error"`` as in the paper, or ``"bernoulli"``, the
-        negative log-likelihood.
+    The memory `dynabandit.memories.Adaptive` explains how. Use it if the rate of change is unknown.
 
     Examples
     --------
@@ -262,40 +258,9 @@ class AdaptiveForgetting(MemoryEstimator):
     (0.64, 0.52)
 
     The sample mean of the same rewards is 0.13.
-
-    Notes
-    -----
-    The estimate after the reward y_t is m_t / w_t, with the sums, equations (4), (5) and (12):
-
-    .. math:: m_t = \lambda_{t-1} m_{t-1} + y_t, \quad w_t = \lambda_{t-1} w_{t-1} + 1, \quad k_t = \lambda_{t-1}^2
-        k_{t-1} + 1
-
-    The forgetting factor takes a step against the derivative of the loss L_t, and is then kept in [floor, 1], equation
-    (6):
-
-    .. math:: \lambda_t = \lambda_{t-1} - \eta \, \Delta(L_t)
-
-    The derivative of a past sum with respect to the past factors is computed by recursions, equations (7) and (8),
-    which start from 0:
-
-    .. math:: \dot{m}_t = \lambda_{t-1} \dot{m}_{t-1} + m_{t-1}, \quad \dot{w}_t = \lambda_{t-1} \dot{w}_{t-1} +
-        w_{t-1}
-
-    With the squared error as the loss, equation (9); it is 0 for the first reward:
-
-    .. math:: \Delta(L_t) = 2 \left( \bar{x}_{t-1} - y_t \right) \frac{\dot{m}_{t-1} - \dot{w}_{t-1} \,
-        \bar{x}_{t-1}}{w_{t-1}}, \quad \bar{x}_{t-1} = \frac{m_{t-1}}{w_{t-1}}
-
-    With the Bernoulli loss, the first factor is replaced by the derivative of the negative log-likelihood,
-
-    .. math:: \frac{\bar{x}_{t-1} - y_t}{\bar{x}_{t-1} \left( 1 - \bar{x}_{t-1} \right)}
-
-    References
-    ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 2.
-    Bodenham & Adams (2017), Continuous monitoring for changepoints in data streams using adaptive estimation.
     """
 
+    memory_kind: ClassVar[type[Memory]] = adaptive.Adaptive
     functions = EstimatorFunctions(adaptive.observe, adaptive.mean)
 
     def __init__(self, step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> None:
@@ -303,17 +268,9 @@ class AdaptiveForgetting(MemoryEstimator):
 
 
 class UnitFreeForgetting(AdaptiveForgetting):
-    r"""Adaptive forgetting for rewards in any unit: all rewards times a constant give the same forgetting factors.
+    """Adaptive forgetting for rewards in any unit: all rewards times a constant give the same forgetting factors.
 
-    The step size is divided by the estimated variance, as the paper's eta_4, but without any constant in the unit of
-    the rewards: there is no step while the rewards have no variance. Rewards may be any numbers.
-
-    Parameters
-    ----------
-    step_size
-        The step size of the gradient descent, in [0, 1].
-    floor
-        The minimum forgetting factor, in [0, 1].
+    Rewards may be any numbers. The memory `dynabandit.memories.UnitFree` explains how the step size has no unit.
 
     Examples
     --------
@@ -323,19 +280,9 @@ class UnitFreeForgetting(AdaptiveForgetting):
     ...     _ = euros.update(reward), cents.update(100 * reward)
     >>> round(euros.mean, 1), round(cents.mean), round(euros.forgetting, 2), round(cents.forgetting, 2)
     (8.5, 847, 0.67, 0.67)
-
-    Notes
-    -----
-    The forgetting factor after a reward y, where s^2 is the adaptive variance:
-
-    .. math:: \lambda \leftarrow \lambda - \frac{\eta}{s^2} \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y
-        \right)^2
-
-    References
-    ----------
-    Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, sections 2 and 4.3.1.
     """
 
+    memory_kind = unit_free.UnitFree
     functions = EstimatorFunctions(unit_free.observe_unit_free, adaptive.mean)
     rewards = NORMAL
 

@@ -166,14 +166,21 @@ def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, pa
 class Adaptive(Memory):
     r"""Forget old rewards faster when an arm seems to change, and slowly those of idle arms, too. It needs no tuning.
 
-    The factor of an arm is that of `dynabandit.estimators.AdaptiveForgetting`; while the arm is idle, its weight
+    After each reward of an arm, its factor takes one step of gradient descent on the squared error (or the Bernoulli
+    negative log-likelihood) of the previous mean as a prediction of that reward. While the mean is constant the factor
+    stays near 1; after a change it falls, and old rewards lose their weight. While the arm is idle, its weight
     decreases by :math:`\lambda^{\mathrm{idle} / K}`.
 
     Parameters
     ----------
-    step_size, floor, loss
-        Parameters of the adaptive estimator with the sums m, w and k, see
-        `dynabandit.estimators.AdaptiveForgetting`.
+    step_size
+        The step size of the gradient descent: the paper's eta, or ``"variance-scaled"`` for its eta_4, 0.0001 divided
+        by the estimated variance.
+    floor
+        The minimum forgetting factor, in [0, 1]; 0 in the paper, 0.6 in the package of Bodenham & Adams.
+    loss
+        The loss that the gradient descent minimises: ``"squared-error"`` as in the paper, or ``"bernoulli"``, the
+        negative log-likelihood.
 
     Examples
     --------
@@ -181,9 +188,37 @@ class Adaptive(Memory):
     >>> db.memories.Adaptive(step_size=0.01).parameters
     {'step_size': 0.01, 'floor': 0.0, 'loss': 'squared-error'}
 
+    Notes
+    -----
+    The estimate after the reward y_t is m_t / w_t, with the sums, equations (4), (5) and (12):
+
+    .. math:: m_t = \lambda_{t-1} m_{t-1} + y_t, \quad w_t = \lambda_{t-1} w_{t-1} + 1, \quad k_t = \lambda_{t-1}^2
+        k_{t-1} + 1
+
+    The forgetting factor takes a step against the derivative of the loss L_t, and is then kept in [floor, 1], equation
+    (6):
+
+    .. math:: \lambda_t = \lambda_{t-1} - \eta \, \Delta(L_t)
+
+    The derivative of a past sum with respect to the past factors is computed by recursions, equations (7) and (8),
+    which start from 0:
+
+    .. math:: \dot{m}_t = \lambda_{t-1} \dot{m}_{t-1} + m_{t-1}, \quad \dot{w}_t = \lambda_{t-1} \dot{w}_{t-1} +
+        w_{t-1}
+
+    With the squared error as the loss, equation (9); it is 0 for the first reward:
+
+    .. math:: \Delta(L_t) = 2 \left( \bar{x}_{t-1} - y_t \right) \frac{\dot{m}_{t-1} - \dot{w}_{t-1} \,
+        \bar{x}_{t-1}}{w_{t-1}}, \quad \bar{x}_{t-1} = \frac{m_{t-1}}{w_{t-1}}
+
+    With the Bernoulli loss, the first factor is replaced by the derivative of the negative log-likelihood,
+
+    .. math:: \frac{\bar{x}_{t-1} - y_t}{\bar{x}_{t-1} \left( 1 - \bar{x}_{t-1} \right)}
+
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 2.
+    Bodenham & Adams (2017), Continuous monitoring for changepoints in data streams using adaptive estimation.
     """
 
     name = "adaptive"

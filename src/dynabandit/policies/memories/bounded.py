@@ -212,9 +212,6 @@ class BoundedByVariance(Adaptive):
 
     Parameters
     ----------
-    step_size, floor, loss
-        Parameters of the adaptive estimator with the sums m, w and k, see
-        `dynabandit.estimators.AdaptiveForgetting`.
     memory
         The initial C, used during the burn-in plays of an arm.
 

@@ -120,9 +120,10 @@ def gamma(
 class UnitFree(Memory):
     r"""Forget old rewards in any unit faster when an arm seems to change, and slowly those of idle arms, too.
 
-    The factor of an arm is that of `dynabandit.estimators.UnitFreeForgetting`; while the arm is idle, its weight
-    decreases by :math:`\lambda^{\mathrm{idle} / K}`. Before the rewards of an arm differ, their variance is that of the
-    rewards of all arms.
+    The factor of an arm is that of `Adaptive`, with a step size that is divided by the estimated variance, as the
+    paper's eta_4, but without any constant in the unit of the rewards: there is no step while the rewards have no
+    variance. All rewards times a constant give the same factors. While the arm is idle, its weight decreases by
+    :math:`\lambda^{\mathrm{idle} / K}`. Before the rewards of an arm differ, their variance is that of all arms.
 
     Parameters
     ----------
@@ -136,6 +137,13 @@ class UnitFree(Memory):
     >>> import dynabandit as db
     >>> db.memories.UnitFree(step_size=0.01).parameters
     {'step_size': 0.01, 'floor': 0.0}
+
+    Notes
+    -----
+    The forgetting factor after a reward y, where s^2 is the adaptive variance:
+
+    .. math:: \lambda \leftarrow \lambda - \frac{\eta}{s^2} \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y
+        \right)^2
 
     References
     ----------
