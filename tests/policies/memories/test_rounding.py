@@ -17,7 +17,9 @@ def test_a_window_that_lost_its_last_reward_holds_nothing_of_its_rounding() -> N
     assert retract(Sums(0.3, 0.05, 2.0), 0.4) == (0.0, 0.0, 1.0)
     assert retract(Sums(2.5, 2.0, 2.0), 0.5) == (1.0, 1.75, 1.0)
     for memory in (Window(window=4), GrowingWindow()):
-        assert compose(memory=memory, rule=Greedy()).rewards == BOUNDED, "the sum of other rewards may be larger than their number"
+        assert compose(memory=memory, rule=Greedy()).rewards == BOUNDED, (
+            "other rewards may sum to more than their number"
+        )
 
 
 @pytest.mark.parametrize(("function", "share"), [(is_variance, 1e-20), (is_variance.in_single, 1e-11)])  # type: ignore[attr-defined]
