@@ -1,5 +1,6 @@
 """The sample mean: all rewards of an arm have the same weight."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from dynabandit.estimators.base import Belief
 from dynabandit.estimators.sample_mean import Sums
 from dynabandit.policies.base import PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior
-from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import NORMAL
@@ -34,28 +35,17 @@ def observe(state: PolicyState, arm: int, value: float) -> Sums:
 
 
 @inlined_kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> int:
+def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate:
     """Add a reward to the sums of an arm."""
-    observe(state, arm, reward.value)
-    return NOBODY
+    sums = observe(state, arm, reward.value)
+    return Estimate(sums.total / sums.plays, sums.plays, sums.plays, sums.plays, 0.0)
 
 
 @kernel
-def mean(state: PolicyState, arm: int) -> float:
-    """Return the sample mean."""
-    return state.memory[TOTAL, arm] / state.memory[PLAYS, arm]
-
-
-@kernel
-def weights(state: PolicyState, arm: int) -> Weights:
-    """Return the number of rewards twice."""
-    return Weights(state.memory[PLAYS, arm], state.memory[PLAYS, arm])
-
-
-@kernel
-def size(state: PolicyState, arm: int) -> float:
-    """Return the number of rewards."""
-    return state.memory[PLAYS, arm]
+def estimate(state: PolicyState, arm: int) -> Estimate:
+    """Return the sample mean and the number of rewards."""
+    total, plays = state.memory[TOTAL, arm], state.memory[PLAYS, arm]
+    return Estimate(total / plays if plays > 0.0 else math.inf, plays, plays, plays, 0.0)
 
 
 @kernel
@@ -86,9 +76,7 @@ class SampleMean(Memory):
         slots=SLOTS,
         start=start,
         learn=learn,
-        mean=mean,
-        weights=weights,
-        size=size,
+        estimate=estimate,
         laws=(("beta", beta),),
         shares=False,
         counts_rewards=True,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.estimators import sample_mean
 from dynabandit.estimators.base import Belief
@@ -19,7 +19,7 @@ from dynabandit.estimators.sliding_window import retract
 from dynabandit.policies.base import PolicyState, Reward
 from dynabandit.policies.horizons.formulas import window_for
 from dynabandit.policies.memories import sample_mean as all_rewards
-from dynabandit.policies.memories.base import NOBODY, Memory
+from dynabandit.policies.memories.base import NOBODY, Estimate, Memory
 from dynabandit.policies.part import Setting
 from dynabandit.validation import NORMAL, check_field, integer, number
 
@@ -71,21 +71,26 @@ def push(shared: np.ndarray, arm: int, value: float) -> None:
     shared[COUNT] = count + 1.0
 
 
-@kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
+@inlined_kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate:
     """Add a reward to the window."""
-    return observe(state, arm, reward.value, params.window)
+    push(state.shared, arm, reward.value)
+    return all_rewards.learn(state, arm, reward, params)
 
 
 @kernel
-def observe(state: PolicyState, arm: int, value: float, window: int) -> int:
-    """Add a reward and return the arm whose oldest reward leaves the window, or NOBODY."""
+def drop(state: PolicyState, params: Params) -> int:
+    """Remove the reward that leaves the window with the next one."""
+    return drop_oldest(state, params.window)
+
+
+@kernel
+def drop_oldest(state: PolicyState, window: int) -> int:
+    """Remove the reward that leaves a window of this length with the next one; return its arm, or NOBODY."""
     memory = state.memory
     leaving, earlier = take_oldest(state.shared, window)
     if leaving != NOBODY:
         sample_mean.store(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
-    all_rewards.observe(state, arm, value)
-    push(state.shared, arm, value)
     return leaving
 
 
@@ -110,11 +115,11 @@ def all_rewards_so_far(state: PolicyState, number: int, params: Any) -> float:
 
 
 @kernel
-def growing_learn(state: PolicyState, arm: int, reward: Reward, params: GrowingParams) -> int:
-    """Add a reward to a window whose length depends on the number of rewards; it grows by at most one per reward."""
+def growing_drop(state: PolicyState, params: GrowingParams) -> int:
+    """Do the same for a window whose length depends on the number of rewards; it grows by at most one per reward."""
     rewards = state.shared[COUNT] + 1.0
     window = math.ceil(min(params.scale * rewards**params.alpha, rewards, params.capacity))
-    return observe(state, arm, reward.value, window)
+    return drop_oldest(state, window)
 
 
 class _Window(Memory):
@@ -152,6 +157,7 @@ class Window(_Window):
     follows_horizon = True
     kernels = all_rewards.SampleMean.kernels._replace(
         learn=learn,
+        drop=drop,
         clock=rewards_in_window,
         forget=forget,
         shares=True,
@@ -210,7 +216,8 @@ class GrowingWindow(_Window):
 
     name = "growing-window"
     kernels = all_rewards.SampleMean.kernels._replace(
-        learn=growing_learn,
+        learn=learn,
+        drop=growing_drop,
         clock=all_rewards_so_far,
         forget=forget,
         shares=True,

@@ -45,7 +45,7 @@ class DUCB(HorizonPreset):
     """
 
     name = "d-ucb"
-    made_of = Discount, ucb.UCB(xi=0.6, scale=2.0)
+    made_of = Discount, ucb.UCB(xi=2.4)
 
     burn_in: int = 1
 
