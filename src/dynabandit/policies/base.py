@@ -11,7 +11,7 @@ from dynabandit.core.context import Context
 from dynabandit.core.draws import not_empty
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
-from dynabandit.estimators.base import Belief
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import beta_belief
 from dynabandit.validation import BOUNDED, RewardDomain, check_field, integer
 

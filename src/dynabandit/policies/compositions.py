@@ -331,15 +331,7 @@ def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
     if models:
         return None
     if family is not None and family not in dict(memory.kernels_for(family).laws):
-        fitting = [
-            one.name
-            for one in MEMORIES.values()
-            if not issubclass(one, ModelMemory) and family in dict(one.kernels_for(family).laws)
-        ]
-        return (
-            f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none. Memories that have: "
-            f"{', '.join(fitting)}"
-        )
+        return f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none"
     try:
         common_domain([part for part in (memory, rule, detector) if part is not None])
     except ValueError as error:
@@ -348,9 +340,18 @@ def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
 
 
 def _check_fit(*kinds: Any) -> None:
+    """Raise an error if parts do not fit together; it names those that would fit in place of each."""
     problem = misfit(*kinds)
-    if problem is not None:
-        raise ValueError(problem)
+    if problem is None:
+        return
+    sentences = [problem]
+    plurals = {"memory": "Memories", "rule": "Rules", "detector": "Detectors"}
+    for (role, (_, known)), kind in zip(ROLES.items(), kinds, strict=False):
+        others = [one for one in known.values() if one.variant_of is None]
+        fitting = [one.name for one in others if misfit(*(one if each is kind else each for each in kinds)) is None]
+        if fitting:
+            sentences.append(f"{plurals[role]} that fit: {', '.join(fitting)}")
+    raise ValueError(". ".join(sentences))
 
 
 def _documentation(name: str, kinds: tuple[Any, ...]) -> str:

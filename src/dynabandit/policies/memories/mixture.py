@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import MONOTONE, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels
 from dynabandit.policies.part import Setting
@@ -432,22 +432,6 @@ class Mixture(Memory):
 @dataclass(frozen=True, kw_only=True)
 class PoissonMixture(Mixture):
     """A `Mixture` for counts: 0, 1, 2, ...
-
-    Parameters
-    ----------
-    strength
-        The number of counts that the prior of each arm counts as, in [1e-9, 1e6]. Its mean is that of the latest counts
-        of all arms.
-    share
-        The share of its weights that an arm takes over from all arms after each of its counts, in [0, 1].
-    shared_share
-        The share of the weights of all arms that is spread evenly after each count, in [0, 1].
-    sharpness
-        The factor by which the draws are narrower than the posterior, as if there were so many times the counts.
-    surplus
-        How much narrower the draws of an arm become with its share of the remembered counts of all arms, at least 0.
-    idle
-        How much the memories of an idle arm forget, at least 0: in K steps as much as with this number of counts.
 
     Examples
     --------

@@ -12,20 +12,21 @@ import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.estimators import sample_mean
-from dynabandit.estimators.base import Belief
-from dynabandit.estimators.sample_mean import Sums
-from dynabandit.estimators.sliding_window import retract
 from dynabandit.policies.base import PolicyState, Reward
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.horizons.formulas import window_for
-from dynabandit.policies.memories import sample_mean as all_rewards
+from dynabandit.policies.memories import sample_mean
 from dynabandit.policies.memories.base import NOBODY, Estimate, Memory
+from dynabandit.policies.memories.sample_mean import SampleMean, Sums
 from dynabandit.policies.part import Setting
 from dynabandit.validation import NORMAL, check_field, integer, number
 
 COUNT = 0  # how many rewards so far
 RING = 1  # from here on: pairs of arm and reward
 GONE = -1.0  # in place of the arm of a reward that has left the window or was forgotten
+
+
+learn_reward = SampleMean.kernels.learn
 
 
 class Params(NamedTuple):
@@ -71,11 +72,21 @@ def push(shared: np.ndarray, arm: int, value: float) -> None:
     shared[COUNT] = count + 1.0
 
 
+@kernel
+def retract(state: Sums, reward: float) -> Sums:
+    """Remove one reward; rounding errors do not move the mean out of [0, 1]."""
+    plays = state.plays - 1.0
+    if plays <= 0.0:
+        return Sums(0.0, 0.0, 0.0)
+    total = min(max(state.total - reward, 0.0), plays)
+    return Sums(total, max(state.squares - reward * reward, 0.0), plays)
+
+
 @inlined_kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate:
     """Add a reward to the window."""
     push(state.shared, arm, reward.value)
-    return all_rewards.learn(state, arm, reward, params)
+    return learn_reward(state, arm, reward, params)
 
 
 @kernel
@@ -128,7 +139,7 @@ class _Window(Memory):
     rewards = NORMAL
 
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        return sample_mean.belief(Sums(*column[: sample_mean.SIZE].tolist()))
+        return sample_mean.belief(column)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +166,7 @@ class Window(_Window):
 
     name = "window"
     follows_horizon = True
-    kernels = all_rewards.SampleMean.kernels._replace(
+    kernels = SampleMean.kernels._replace(
         learn=learn,
         drop=drop,
         clock=rewards_in_window,
@@ -215,7 +226,7 @@ class GrowingWindow(_Window):
     """
 
     name = "growing-window"
-    kernels = all_rewards.SampleMean.kernels._replace(
+    kernels = SampleMean.kernels._replace(
         learn=learn,
         drop=growing_drop,
         clock=all_rewards_so_far,

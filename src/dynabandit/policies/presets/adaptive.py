@@ -8,11 +8,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.adaptive_forgetting import AdaptiveParams, load
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.composition import Preset
-from dynabandit.policies.memories.adaptive import Adaptive
+from dynabandit.policies.memories.adaptive import Adaptive, AdaptiveParams, load
 from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import expected_mean, pending_plays

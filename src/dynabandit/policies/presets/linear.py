@@ -32,7 +32,7 @@ class LinUCB(Preset):
     .. math:: x' \theta + w \sqrt{ x' \Lambda^{-1} x }, \quad \theta = \Lambda^{-1} b
 
     The prior returns to one or a few coefficients per update in turn, and an idle arm fades in the direction of x
-    (`estimators.linear_model`). In a hybrid the shared model learns all rewards as if it were alone, the model of an
+    (`memories.linear_model`). In a hybrid the shared model learns all rewards as if it were alone, the model of an
     arm learns what the shared one leaves unexplained, and both predictions and variances are added: simpler than
     algorithm 2 of the paper, which solves for both models at once.
 
@@ -108,7 +108,7 @@ class DLinUCB(Preset):
 
     The width is constant; the paper derives one that grows with the logarithm of the step from bounds of the noise, the
     features and the coefficients. As in all linear policies here, the prior fades with the data between its turns: one
-    coefficient per reward gets it back (`estimators.linear_model`). The paper has one shared model. If models are
+    coefficient per reward gets it back (`memories.linear_model`). The paper has one shared model. If models are
     separate, the data of an idle arm fade as well. In a hybrid the shared model learns all rewards as if it were alone,
     the model of an arm learns what the shared one leaves unexplained, and both predictions and variances are added.
 
@@ -330,7 +330,7 @@ class LogisticTS(Preset):
 
     The score of an arm is :math:`x' \tilde\theta` with a draw from :math:`N(\theta, w^2 \Lambda^{-1})`, once per step
     for a shared model, independently for separate ones. The prior returns to one or a few coefficients per reward in
-    turn, and pulls them towards 0 (`estimators.regression_kernels`).
+    turn, and pulls them towards 0 (`memories.regression_kernels`).
 
     Cost per step: O(K d^2), and O(d^3) more for a shared model.
 
@@ -400,7 +400,7 @@ class AffLinUCB(Preset):
 
     where the derivative is with respect to all past forgetting factors, as in the paper's equation (9): for one
     constant feature without a prior, :math:`x' \psi` is its slope. The recursions are in
-    `estimators.regression_kernels`. The data of a model fade by :math:`\lambda` per step, also while its arm is idle.
+    `memories.regression_kernels`. The data of a model fade by :math:`\lambda` per step, also while its arm is idle.
 
     Cost per step: O(K d^2).
 
@@ -534,7 +534,7 @@ class MixLinUCB(Preset):
     Memory i = 0, ..., 5 forgets the share :math:`\rho_i = 0.1 \cdot 0.003^{i / 5}` of its data with each reward, so
     that it holds about 10, 32, 102, 326, 1043 and 3333 of them; memory 6 forgets nothing, :math:`\rho_6 = 0`. It is a
     ridge regression with coefficients :math:`\theta_i` and inverse precision matrix :math:`P_i`, whose prior,
-    :math:`\alpha I` with the parameter `prior`, does not fade (`estimators.linear_model`). All memories of a model have
+    :math:`\alpha I` with the parameter `prior`, does not fade (`memories.linear_model`). All memories of a model have
     the same data: the rewards of one arm, or of all arms.
 
     For features x, after d idle steps, which are those between the latest decision whose reward the model knows and

@@ -10,8 +10,8 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta
 from dynabandit.core.special_functions import LARGEST_EXPONENT
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories import mixture
 from dynabandit.policies.memories.mixture import COUNT, FIRST, LAST_STEP, MEAN, MEMORIES, Params

@@ -9,8 +9,8 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta_odds
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND, uniform
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior, checked_prior
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
 from dynabandit.policies.pending_plays import assumed_zeros

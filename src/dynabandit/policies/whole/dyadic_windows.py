@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.sample_mean import Sums
 from dynabandit.policies.base import PolicyState
+from dynabandit.policies.memories.sample_mean import Sums
 from dynabandit.policies.whole import sample_mean_policy
 
 SLOTS = sample_mean_policy.SLOTS

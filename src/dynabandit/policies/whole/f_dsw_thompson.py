@@ -8,8 +8,8 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.policies.memories import discount as historic
 from dynabandit.policies.pending_plays import assumed_zeros

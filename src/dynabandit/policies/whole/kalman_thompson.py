@@ -8,8 +8,8 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, uniform, words
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import checked_prior
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import LARGEST_FACTOR, check_field, number, set_fields

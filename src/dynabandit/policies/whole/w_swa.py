@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.estimators import sample_mean
-from dynabandit.estimators.sliding_window import retract
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.memories import sample_mean
+from dynabandit.policies.memories.window import retract
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.whole import sample_mean_policy
 from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
