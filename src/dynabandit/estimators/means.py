@@ -145,7 +145,7 @@ class MemoryEstimator(Estimator):
     @property
     def weight(self) -> float:
         state = PolicyState(np.array(self.state)[:, np.newaxis], np.zeros(1), np.zeros(1, dtype=np.int64))
-        return float(self._memory.kernels.weights(state, 0).w)
+        return float(self._memory.kernels.estimate(state, 0).w)
 
 
 class SampleMean(MemoryEstimator):

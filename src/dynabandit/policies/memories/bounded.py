@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import adaptive
 from dynabandit.policies.memories.adaptive import Adaptive, AdaptiveParams, AdaptiveState
-from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels, equally_weighted
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import check_field, number
@@ -60,6 +60,23 @@ def bounded(a: float, b: float, value: float, capacity: float) -> tuple[float, f
     return (a + value) * shrink, (b + (1.0 - value)) * shrink
 
 
+def _estimate_from(first: int) -> Callable[..., Estimate]:
+    """Return `estimate` from a and b, which begin in this row, for rules without prior.
+
+    How the capacity has shrunk the weights of earlier rewards is not known: all count as equal.
+    """
+
+    @kernel
+    def estimate(state: PolicyState, arm: int) -> Estimate:
+        a, b = state.memory[first, arm], state.memory[first + 1, arm]
+        return equally_weighted(a / (a + b) if a + b > 0.0 else math.inf, a + b)
+
+    return estimate
+
+
+estimate, adaptive_estimate = _estimate_from(A), _estimate_from(ADAPTIVE_A)
+
+
 @kernel
 def start(state: PolicyState, arm: int, params: Params) -> None:
     """Start with the prior."""
@@ -68,11 +85,11 @@ def start(state: PolicyState, arm: int, params: Params) -> None:
 
 
 @kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> Estimate:
     """Update a and b with a reward."""
     memory = state.memory
     memory[A, arm], memory[B, arm] = bounded(memory[A, arm], memory[B, arm], reward.value, params.capacity)
-    return NOBODY
+    return estimate(state, arm)
 
 
 @kernel
@@ -81,27 +98,6 @@ def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, pa
     a, b = state.memory[A, arm], state.memory[B, arm]
     data = abs(a - prior.a) + abs(b - prior.b)  # every reward moves the posterior from its prior
     return a, b + assumed_zeros(state, arm, data)
-
-
-def _estimate(first: int) -> dict[str, Any]:
-    """Return the kernels `mean`, `size` and `weights` from a and b, which begin in this row, for rules without prior.
-
-    How the capacity has shrunk the weights of earlier rewards is not known: all count as equal.
-    """
-
-    @kernel
-    def mean(state: PolicyState, arm: int) -> float:
-        return state.memory[first, arm] / (state.memory[first, arm] + state.memory[first + 1, arm])
-
-    @kernel
-    def size(state: PolicyState, arm: int) -> float:
-        return state.memory[first, arm] + state.memory[first + 1, arm]
-
-    @kernel
-    def weights(state: PolicyState, arm: int) -> Weights:
-        return Weights(size(state, arm), size(state, arm))
-
-    return {"mean": mean, "size": size, "weights": weights}
 
 
 @kernel
@@ -137,7 +133,7 @@ def _adaptive_kernels(capacity_from: Callable[[AdaptiveState], float]) -> Memory
     """Return the kernels of a memory whose capacity follows from the adaptive estimator."""
 
     @inlined_kernel
-    def learn_both(state: PolicyState, arm: int, reward: Reward, params: AdaptiveBoundedParams) -> int:
+    def learn_both(state: PolicyState, arm: int, reward: Reward, params: AdaptiveBoundedParams) -> Estimate:
         memory, value = state.memory, reward.value
         estimate = adaptive.observe(adaptive.load(memory, arm), value, params.estimator)
         adaptive.store(memory, arm, estimate)
@@ -146,7 +142,7 @@ def _adaptive_kernels(capacity_from: Callable[[AdaptiveState], float]) -> Memory
         memory[ADAPTIVE_A, arm], memory[ADAPTIVE_B, arm] = bounded(
             memory[ADAPTIVE_A, arm], memory[ADAPTIVE_B, arm], value, capacity
         )
-        return NOBODY
+        return adaptive_estimate(state, arm)
 
     return MemoryKernels(
         slots=ADAPTIVE_SLOTS,
@@ -154,7 +150,7 @@ def _adaptive_kernels(capacity_from: Callable[[AdaptiveState], float]) -> Memory
         learn=learn_both,
         laws=(("beta", adaptive_beta),),
         params=AdaptiveBoundedParams,
-        **_estimate(ADAPTIVE_A),
+        estimate=adaptive_estimate,
     )
 
 
@@ -187,7 +183,13 @@ class Bounded(Memory):
 
     name = "bounded"
     kernels = MemoryKernels(
-        slots=("a", "b"), start=start, learn=learn, laws=(("beta", beta),), shares=False, params=Params, **_estimate(A)
+        slots=("a", "b"),
+        start=start,
+        learn=learn,
+        estimate=estimate,
+        laws=(("beta", beta),),
+        shares=False,
+        params=Params,
     )
 
     memory: float = 10.0
