@@ -95,8 +95,8 @@ def size(state: PolicyState, arm: int) -> float:
 def estimate(state: PolicyState, arm: int) -> Estimate:
     """Return the adaptive mean, w^2 / k, w and k, and the logarithm of the forgetting factor."""
     numbers = adaptive.load(state.memory, arm)
-    faded = adaptive.log_forgetting(numbers)
-    return Estimate(numbers.mean if numbers.w > 0.0 else math.inf, state.memory[SIZE, arm], numbers.w, numbers.k, faded)
+    mean = numbers.mean if numbers.w > 0.0 else math.inf
+    return Estimate(mean, adaptive.size(numbers), numbers.w, numbers.k, adaptive.log_forgetting(numbers))
 
 
 @kernel
