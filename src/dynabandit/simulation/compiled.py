@@ -25,7 +25,7 @@ from dynabandit.policies import Policy
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, compiled_for
 from dynabandit.policies.pending_plays import UNKNOWN_STEP, begin_play, end_play
 from dynabandit.simulation.request import initial_states
-from dynabandit.simulation.stepper import Block, Paths, add_switches, empty_record, make_play
+from dynabandit.simulation.stepper import Block, Paths, add_changes, empty_record, make_play
 
 
 def compiled_play(
@@ -197,15 +197,15 @@ def compiled_learn_many(functions: PolicyFunctions) -> Callable[..., None]:
 
 
 @functools.cache
-def compiled_count_switches() -> Callable[..., None]:
-    """Return the compiled `add_switches`."""
-    return compiled(add_switches)
+def compiled_count_changes() -> Callable[..., None]:
+    """Return the compiled `add_changes`."""
+    return compiled(add_changes)
 
 
 def is_compiled(policy: Policy, arms: int) -> bool:
     """Whether the machine code that a simulation of `policy` with so many arms needs is on disk."""
     return is_cached(compiled_play(policy.functions, arms)) and (
-        not policy.needs_tuning or is_cached(compiled_count_switches())
+        not policy.needs_tuning or is_cached(compiled_count_changes())
     )
 
 
@@ -227,4 +227,4 @@ def compile_policy(policy: Policy, arms: int) -> None:
     block = Block(1, 0, policy.burn_in, 0, False)
     compiled_play(policy.functions, arms)(states, record, paths, block, space, NO_DELAY, stream(0))
     if policy.needs_tuning:
-        compiled_count_switches()(paths.means, paths.best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))
+        compiled_count_changes()(paths.means, paths.best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))
