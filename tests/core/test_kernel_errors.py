@@ -10,6 +10,7 @@ from numba.core.errors import ForceLiteralArg, TypingError
 
 from dynabandit.core import kernel_errors
 from dynabandit.core.compilation import compiled, kernel
+from dynabandit.core.fingerprint import reachable_functions
 from dynabandit.core.kernel_errors import KernelError, describe
 from tools.laws import INTERPRETED
 
@@ -120,7 +121,7 @@ def test_a_message_of_numba_becomes_three_lines(function: Any) -> None:
 def test_a_line_outside_of_all_functions_has_a_question_mark_for_their_name() -> None:
     first = undefined_name.__code__.co_firstlineno
     for file, line, name in ((__file__, first - 1, "?"), (__file__, first, "undefined_name"), ("else.py", first, "?")):
-        shown = str(describe(HERE.format(file=file, line=line), [undefined_name])).splitlines()
+        shown = str(describe(HERE.format(file=file, line=line), reachable_functions(undefined_name))).splitlines()
         assert shown[1] == f'  File "{file}", line {line}, in {name}'
 
 
@@ -146,12 +147,12 @@ def test_an_error_that_cannot_be_located_stays_as_it_is(error: Exception) -> Non
 @pytest.mark.skipif(INTERPRETED, reason="NUMBA_DISABLE_JIT=1: there is no compiled code")
 def test_a_mistake_that_shows_in_this_package_names_the_functions_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     @kernel
-    def score(params: Any) -> None:
+    def score(params: Any) -> Any:
         2.0 * params.rate
 
     @kernel
     def add_score(params: Any) -> Any:
-        return 1.0 + score(params)  # type: ignore[func-returns-value]
+        return 1.0 + score(params)
 
     def message() -> list[str]:
         with pytest.raises(KernelError) as caught:

@@ -1,13 +1,12 @@
 """Runs the leaderboard, one environment after the other, and keeps a summary of each."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dynabandit.core.streams import LARGEST_REPLICATION
-from dynabandit.experiments import Experiment, ProgressReporter, Spec, compute
+from dynabandit.experiments import Experiment, ProgressReporter, RunOptions, Spec, compute
 from dynabandit.experiments.hardware import processor
 from dynabandit.leaderboard.board import FILE, ORACLE, POINTS, PRACTICAL, TUNED, Board, summarise
 from dynabandit.leaderboard.contextual_environments import (
@@ -180,7 +179,7 @@ def run(
     out: Path,
     seed: int,
     reporter: ProgressReporter,
-    options: Mapping[str, Any],
+    options: RunOptions,
     seconds: float | None = None,
 ) -> tuple[Board, int]:
     """Run everything, or as many environments as can be begun within some seconds.
@@ -218,9 +217,9 @@ def run(
     return board, 0
 
 
-def _run_one(one: TrialJobs, out: Path, seed: int, reporter: ProgressReporter, options: Mapping[str, Any]) -> Board:
+def _run_one(one: TrialJobs, out: Path, seed: int, reporter: ProgressReporter, options: RunOptions) -> Board:
     """Run one environment and return its data."""
-    results = compute(one.spec(seed), out, reporter=reporter, **options)
+    results = compute(one.spec(seed), out, options, reporter)
     found, codes = Board(version=results.metadata["versions"]["dynabandit"]), results.metadata["code_versions"]
     on_gpu = "cuda" in results.metadata["backends"].values()
     found.hardware = [f"GPU, {results.metadata['precision']} precision" if on_gpu else processor()]

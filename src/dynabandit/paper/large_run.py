@@ -20,6 +20,7 @@ import numpy as np
 
 from dynabandit.bandit.serialization import plain
 from dynabandit.experiments.progress import ProgressReporter
+from dynabandit.experiments.run_options import RunOptions
 from dynabandit.experiments.runner import compute
 from dynabandit.paper.lookup import FLOORED
 from dynabandit.paper.rule_types import ClaimPart
@@ -163,8 +164,8 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if chosen.command == "simulate":
         spec = paper().override(replications=chosen.replications, horizon=None, seed=None)
-        options = {"backend": chosen.backend, "precision": chosen.precision}
-        results = compute(spec, chosen.folder, **options, reporter=_Lines())
+        options = RunOptions(backend=chosen.backend, precision=chosen.precision)
+        results = compute(spec, chosen.folder, options, _Lines())
         save_totals(results, chosen.folder / TOTALS)
         return
     results = Results.load(chosen.results) if chosen.results.is_dir() else load_totals(chosen.results)
