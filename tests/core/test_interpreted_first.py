@@ -20,11 +20,11 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 import dynabandit as db
+from dynabandit.bandit.compiled import compiled_choose, compiled_learn
 from dynabandit.core import interpreted_first as module, numba_internals
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.interpreted_first import LARGEST_ARGUMENTS, SETTING, InterpretedUntilCompiled, interpreted_first
 from dynabandit.core.streams import uniform
-from dynabandit.simulation.compiled import compiled_choose, compiled_learn
 from tools.laws import INTERPRETED
 from tools.waiting import PATIENCE, wait_for
 
@@ -435,7 +435,7 @@ def test_the_setting_turns_it_off(fresh: None, monkeypatch: pytest.MonkeyPatch) 
 @needs_compiler
 def test_a_bandit_decides_the_same_before_and_after_the_switch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for cached in (compiled_choose, compiled_learn):
-        monkeypatch.setattr(f"dynabandit.simulation.compiled.{cached.__name__}", cached.__wrapped__)
+        monkeypatch.setattr(f"dynabandit.bandit.compiled.{cached.__name__}", cached.__wrapped__)
 
     def play(bandit: db.Bandit, steps: int) -> list[str]:
         chosen = []

@@ -20,9 +20,9 @@ from typing import Any
 
 import numba
 
-from dynabandit.bandit.serialization import plain
 from dynabandit.core.code_cache import is_cached
 from dynabandit.core.compilation import compiled_once
+from dynabandit.core.json_values import plain
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.base import compiled_write_paths
 from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded

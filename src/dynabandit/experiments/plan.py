@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 from dynabandit.experiments.result_store import Arrays, request_key
 from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task, batches

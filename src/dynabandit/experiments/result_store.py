@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 
 Arrays = dict[str, np.ndarray]
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 from dynabandit.experiments.backend_choice import choose_backends
 from dynabandit.experiments.earlier_results import RESULTS, set_aside
 from dynabandit.experiments.executors import Executor, make_executor

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 from dynabandit.experiments.progress import ProgressReporter
 from dynabandit.experiments.run_options import RunOptions
 from dynabandit.experiments.runner import compute
