@@ -68,8 +68,8 @@ def _check_memory(experiment: Experiment, spec: Spec, gpus: Sequence[Gpu]) -> No
     """Raise an error if not even one replication fits, with all policies that could share its path."""
     from dynabandit.simulation.cuda.launch import fitting
 
-    sharing = [one for one in spec.experiments if one.environment == experiment.environment]
-    policies = {label: policy for one in sharing for label, policy in one.policies_by_label.items()}
+    sharing = [other for other in spec.experiments if other.environment == experiment.environment]
+    policies = {label: policy for other in sharing for label, policy in other.policies_by_label.items()}
     recorded = RECORD_BYTES * len(experiment.recorded_times())
     for gpu in gpus:
         try:

@@ -86,15 +86,15 @@ class DaskExecutor:
             _check_fingerprint("the scheduler", _versions(versions["scheduler"]))
             for worker, of_worker in versions["workers"].items():
                 _check_fingerprint(f"worker {worker}", _versions(of_worker))
-            for worker, found in self.client.run(machine_fingerprint, on_error="return").items():
-                _check_fingerprint(f"worker {worker}", found)
+            for worker, fingerprint in self.client.run(machine_fingerprint, on_error="return").items():
+                _check_fingerprint(f"worker {worker}", fingerprint)
         self.metadata["workers"] = len(versions["workers"])
 
     def find_gpus(self) -> Sequence[Gpu]:
         """Return the GPU of every worker."""
         with self._connection():
-            found = self.client.run(find_gpu)
-        return [Gpu(gpu.missing, gpu.free, worker) for worker, gpu in found.items()]
+            gpus = self.client.run(find_gpu)
+        return [Gpu(gpu.missing, gpu.free, worker) for worker, gpu in gpus.items()]
 
     def compute(self, pending: Sequence[PendingTask], reporter: ProgressReporter) -> Iterator[tuple[Task, TaskResults]]:
         """Yield results with their task as soon as they are computed."""
@@ -237,13 +237,13 @@ def compute_on_worker(group: Sequence[PendingTask], expected: Mapping[str, str])
 
 
 def _check_fingerprint(
-    who: str, found: Mapping[str, str | None] | Exception, expected: Mapping[str, str] | None = None
+    who: str, fingerprint: Mapping[str, str | None] | Exception, expected: Mapping[str, str] | None = None
 ) -> None:
     """Raise an error if a worker differs from this machine, or cannot tell."""
-    if isinstance(found, Exception):
-        difference = f"it reports {found}"
+    if isinstance(fingerprint, Exception):
+        difference = f"it reports {fingerprint}"
     else:
-        difference = describe_difference(expected or machine_fingerprint(), found)
+        difference = describe_difference(expected or machine_fingerprint(), fingerprint)
     if difference:
         raise ClusterError(f"{who} would not give the results of this machine: {difference}")
 

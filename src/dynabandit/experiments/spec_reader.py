@@ -130,7 +130,7 @@ def _read_spec(table: dict[str, Any], stem: str) -> Spec:
 
 
 SHARED = {
-    "experiments": tuple(one.name for one in fields(Experiment) if one.name not in ("id", "title")),
+    "experiments": tuple(field.name for field in fields(Experiment) if field.name not in ("id", "title")),
     "sample_paths": ("figure", "horizon", "seed"),
     "coverage": ("figure", "seed"),
 }  # the defaults that each kind of part takes
@@ -139,18 +139,18 @@ SHARED = {
 def _read_part(part: type[Made], table: dict[str, Any], where: str) -> Made:
     """Return a part of a spec; it checks its values itself, except those that are made of entries."""
     known = fields(part)
-    problems = _unknown_keys(table, [one.name for one in known], f"{where}.")
+    problems = _unknown_keys(table, [field.name for field in known], f"{where}.")
     values = {}
-    for one in known:
-        if one.name in table:
-            read = READERS.get(one.name, lambda value: value)
+    for field in known:
+        if field.name in table:
+            read = READERS.get(field.name, lambda value: value)
             try:
-                values[one.name] = read(table[one.name])
+                values[field.name] = read(table[field.name])
             except (TypeError, ValueError) as error:
                 key = error.key if isinstance(error, _EntryError) else ""
-                problems.append(FieldProblem(f"{where}.{one.name}{key}", str(error)))
-        elif one.default is MISSING:
-            problems.append(FieldProblem(where, f"missing key {one.name!r}"))
+                problems.append(FieldProblem(f"{where}.{field.name}{key}", str(error)))
+        elif field.default is MISSING:
+            problems.append(FieldProblem(where, f"missing key {field.name!r}"))
     _raise_problems(problems)
     try:
         return part(**values)

@@ -139,7 +139,7 @@ class Selection:
             trials = select(make_trials(self.horizon), self.environments or (QUICK if self.quick else ()))
             one_change = make_one_change(self.horizon or HORIZON)
         work = [TrialJobs(trial, tuple(self._jobs(trial, names))) for trial in trials.values()]
-        return [one for one in (*work, self._detection(one_change, names)) if one.jobs]
+        return [trial_jobs for trial_jobs in (*work, self._detection(one_change, names)) if trial_jobs.jobs]
 
     def _jobs(self, trial: Trial, names: Sequence[str]) -> list[Job]:
         names, jobs = _fitting(trial, names), []
@@ -208,28 +208,28 @@ def run(
         The data, and how many environments are left.
     """
     board, began = Board(), time.monotonic()
-    for done, one in enumerate(work):
+    for done, trial_jobs in enumerate(work):
         if done and seconds is not None and time.monotonic() - began > seconds:
             return board, len(work) - done
-        reporter.note(f"{one.trial.id}: environment {done + 1} of {len(work)}")
-        board.merge(_run_one(one, out, seed, reporter, options))
+        reporter.note(f"{trial_jobs.trial.id}: environment {done + 1} of {len(work)}")
+        board.merge(_run_jobs(trial_jobs, out, seed, reporter, options))
         board.save(out / FILE)
     return board, 0
 
 
-def _run_one(one: TrialJobs, out: Path, seed: int, reporter: ProgressReporter, options: RunOptions) -> Board:
+def _run_jobs(trial_jobs: TrialJobs, out: Path, seed: int, reporter: ProgressReporter, options: RunOptions) -> Board:
     """Run one environment and return its data."""
-    results = compute(one.spec(seed), out, options, reporter)
-    found, codes = Board(version=results.metadata["versions"]["dynabandit"]), results.metadata["code_versions"]
+    results = compute(trial_jobs.spec(seed), out, options, reporter)
+    board, codes = Board(version=results.metadata["versions"]["dynabandit"]), results.metadata["code_versions"]
     on_gpu = "cuda" in results.metadata["backends"].values()
-    found.hardware = [f"GPU, {results.metadata['precision']} precision" if on_gpu else processor()]
-    forms = {(job.policy.label, job.replications): job.form for job in one.jobs}
+    board.hardware = [f"GPU, {results.metadata['precision']} precision" if on_gpu else processor()]
+    forms = {(job.policy.label, job.replications): job.form for job in trial_jobs.jobs}
     for run_ in results:
-        if isinstance(one.times, tuple):
-            found.delays[run_.policy] = detection_delay(run_)
+        if isinstance(trial_jobs.times, tuple):
+            board.delays[run_.policy] = detection_delay(run_)
             continue
-        if not found.trials:
-            found.add_trial(one.trial, run_.times)
+        if not board.trials:
+            board.add_trial(trial_jobs.trial, run_.times)
         form = forms[run_.label, run_.replications]
-        found.entries.append(summarise(run_, one.trial, form, codes[run_.experiment][run_.label]))
-    return found
+        board.entries.append(summarise(run_, trial_jobs.trial, form, codes[run_.experiment][run_.label]))
+    return board
