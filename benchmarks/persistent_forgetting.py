@@ -16,8 +16,8 @@ from typing import ClassVar, NamedTuple
 
 import dynabandit as db
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.memories.adaptive import AdaptiveParams
 from dynabandit.policies.memories.base import exponential
 from dynabandit.policies.presets.adaptive import AffTS
 from dynabandit.policies.rules import thompson

@@ -16,7 +16,7 @@ from typing import Any
 import coverage
 import pytest
 from processes import fork, run_all
-from suite import OPTIONS, PACKAGES, ROOT, SOURCE, TESTS, discard_output
+from suite import MUTATED, OPTIONS, ROOT, SOURCE, TESTS, discard_output
 
 __all__ = ["CoverageMap", "count_branches", "measure"]
 
@@ -156,7 +156,7 @@ def measure_file(file: Path, folder: Path) -> int:
         data_file=str(folder / f"{name}.coverage"),
         branch=True,
         config_file=False,
-        include=[str(SOURCE / package / "*") for package in PACKAGES],
+        include=[str(SOURCE / f"{start}*") for start in MUTATED],
     )
     plugin = Recorder(measurement)
     measurement.start()

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from suite import PACKAGES, ROOT, SOURCE, prepare
+from suite import MUTATED, ROOT, SOURCE, prepare
 
 prepare()
 
@@ -48,9 +48,13 @@ KILLED, ALIVE = ("killed", "timeout"), ("survived", "unreached")
 
 def all_mutants(only: str, seed: int) -> list[Mutant]:
     """Return the mutants of all modules whose path contains `only`, shuffled."""
-    files = sorted(file for package in PACKAGES for file in (SOURCE / package).glob("*.py"))
-    names = {file: file.relative_to(SOURCE).as_posix() for file in files}
-    found = [mutant for file in files if only in names[file] for mutant in mutants_of(file, names[file])]
+    names = {file: file.relative_to(SOURCE).as_posix() for file in sorted(SOURCE.rglob("*.py"))}
+    found = [
+        mutant
+        for file, name in names.items()
+        if name.startswith(MUTATED) and only in name
+        for mutant in mutants_of(file, name)
+    ]
     random.Random(seed).shuffle(found)
     return found
 

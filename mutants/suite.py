@@ -5,13 +5,13 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["OPTIONS", "PACKAGES", "ROOT", "SOURCE", "TESTS", "discard_output", "prepare"]
+__all__ = ["MUTATED", "OPTIONS", "ROOT", "SOURCE", "TESTS", "discard_output", "prepare"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dynabandit"
-PACKAGES = ("core", "estimators", "policies", "environments")
+MUTATED = ("core/", "estimators/", "policies/", "environments/", "stats/settling_age.py")
 TESTS = (  # what `make interpreted` runs but for the service, and the examples in docstrings
-    "tests/core", "tests/estimators", "tests/policies", "tests/environments",
+    "tests/core", "tests/estimators", "tests/policies", "tests/environments", "tests/stats/test_settling_age.py",
     "tests/offline/test_replay_oracle.py", "tests/simulation/test_traces.py", "tests/bandit",
     "tests/golden/test_paths.py", "tests/golden/test_saved_bandits.py", "src/dynabandit/core",
     "src/dynabandit/estimators", "src/dynabandit/policies", "src/dynabandit/environments",

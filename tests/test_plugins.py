@@ -255,8 +255,8 @@ def test_a_service_uses_only_the_plug_ins_that_were_allowed(tmp_path: Path) -> N
 def test_classes_of_parts_can_be_named_on_the_command_line_and_in_other_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "compositions.md").read_text(encoding="utf-8")
-    [code] = re.findall(r"^```python\n(# my_memory.py\n.*?)^db.checks", page, re.DOTALL | re.MULTILINE)
+    page = (Path(__file__).parents[1] / "docs" / "tutorials" / "algorithm.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(# my_memory.py\n.*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "my_memory.py").write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -268,6 +268,7 @@ def test_classes_of_parts_can_be_named_on_the_command_line_and_in_other_processe
         assert used_plugins() == ["my_memory:Recent"]  # what previews and the playground start their processes with
     finally:
         MEMORIES.pop("recent", None)
+        sys.modules.pop("my_memory", None)
 
 
 @pytest.mark.parametrize("allowed", [False, True])

@@ -4,12 +4,17 @@ import ast
 import doctest
 import importlib
 import inspect
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, NamedTuple
 
 from dynabandit.core.docstrings import parameter_descriptions
+from dynabandit.policies import Policy
+from dynabandit.policies.composition import Preset
+from dynabandit.policies.compositions import ROLES, is_composition, misfit, parts_of
+from dynabandit.policies.memories.models import ModelMemory
 
 
 class Parameter(NamedTuple):
@@ -37,10 +42,50 @@ def entries(registry: Mapping[str, type]) -> list[Entry]:
     >>> entry.name, [parameter.name for parameter in entry.parameters]
     ('eps-greedy', ['epsilon = 0.1', 'burn_in = 1'])
     """
-    return [
-        Entry(name, (inspect.getdoc(kind) or "").partition("\n\n")[0], _parameters(kind))
-        for name, kind in registry.items()
-    ]
+    return [Entry(name, _first_paragraph(kind), _parameters(kind)) for name, kind in registry.items()]
+
+
+def _first_paragraph(kind: Any) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n\n")[0]
+
+
+def summary(policy: type[Policy]) -> str:
+    """Return what a policy does, in a sentence or two: of a composition, what each of its parts does."""
+    kinds = parts_of(policy).kinds() if is_composition(policy) else (policy,)
+    return " ".join(" ".join(map(_first_paragraph, kinds)).split()).replace("`", "")
+
+
+def part_names(policy: type[Policy]) -> dict[str, str] | None:
+    """Return the names of the memory, the rule and the detector of a policy, or None if it is not made of parts.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> part_names(db.policies.POLICIES["aff-ots"])
+    {'memory': 'adaptive', 'rule': 'ots', 'detector': ''}
+    """
+    if not issubclass(policy, Preset):
+        return None
+    names = [(kind.variant_of or kind).name for kind in parts_of(policy).kinds()]
+    return dict(itertools.zip_longest(ROLES, names, fillvalue=""))
+
+
+def part_menus() -> dict[str, list[dict[str, Any]]]:
+    """Return the memories, the rules and the detectors that users can choose."""
+    known = {role: [kind for kind in parts.values() if kind.variant_of is None] for role, (_, parts) in ROLES.items()}
+    without_features = [kind for kind in known["memory"] if not issubclass(kind, ModelMemory)]
+    return {
+        role: [
+            {
+                "name": kind.name,
+                "text": " ".join(_first_paragraph(kind).split()).replace("`", ""),
+                "contextual": (role == "memory" and kind not in without_features)
+                or (role == "rule" and all(misfit(memory, kind) for memory in without_features)),
+            }
+            for kind in kinds
+        ]
+        for role, kinds in known.items()
+    }
 
 
 def example(kind: Any) -> dict[str, Any]:

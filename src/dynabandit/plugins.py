@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ Kind = TypeVar("Kind")
 
 _enabled = True  # whether entry points are loaded by name
 _composes = True  # whether policies without a name of their own are composed by name
+_simulates = ContextVar("simulates", default=False)  # whether this is for a simulation, which composes them anyway
 
 
 class PluginError(ValueError):
@@ -118,9 +120,14 @@ def is_built_in(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "dynabandit"
 
 
+def composes() -> bool:
+    """Whether policies without a name of their own are composed by name."""
+    return _composes or _simulates.get()
+
+
 def check_composition(name: str) -> None:
     """Raise an error if a service does not compose policies, each of which it would have to compile."""
-    if not _composes:
+    if not composes():
         raise UnknownPolicyError(
             f"{name!r} is a composition, which this service does not use: start it with --allow-compositions", name
         )
@@ -136,6 +143,16 @@ def disabled(*, compositions: bool = False) -> Iterator[None]:
         yield
     finally:
         _enabled, _composes = before
+
+
+@contextmanager
+def for_simulation() -> Iterator[None]:
+    """Compose policies also in a service that does not: a simulation compiles them in a process of its own."""
+    token = _simulates.set(True)
+    try:
+        yield
+    finally:
+        _simulates.reset(token)
 
 
 def _package(entry: EntryPoint) -> str:

@@ -4,15 +4,18 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from documentation.blocks import ADDRESS, blocks, check, commands, compare
-from dynabandit.policies import POLICIES
+from dynabandit.policies import MEMORIES, RULES
 from tools.harness import process
 from tools.waiting import PATIENCE, wait_for
 
+PARTS: dict[str, dict[str, Any]] = {"memories": MEMORIES, "rules": RULES}
 NOT_RUN = ("glr-kl-ucb",)  # takes too long
 FEWER = {"4000": "400", "2000": "200"}  # visitors of the banner test
 
@@ -26,13 +29,24 @@ def save_files(page: str, folder: Path) -> None:
             (folder / name[1]).write_text(code, encoding="utf-8")
 
 
+@pytest.fixture
+def own_parts() -> Iterator[None]:
+    """Forget the parts of the tutorial after the test."""
+    before = {name: dict(known) for name, known in PARTS.items()}
+    yield
+    for name, known in PARTS.items():
+        known.clear()
+        known.update(before[name])
+    for module in ("my_memory", "my_rule"):
+        sys.modules.pop(module, None)
+
+
+@pytest.mark.usefixtures("own_parts")
 @pytest.mark.parametrize("name", ["algorithm", "figure", "log-analysis"])
 @pytest.mark.filterwarnings("ignore::dynabandit.checks.DocumentationAdvice")
 def test_the_commands_print_what_the_page_shows(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in ("dynabandit.policies", "dynabandit.leaderboard.run"):
-        monkeypatch.setattr(f"{module}.POLICIES", dict(POLICIES))  # restored after the test
     page = f"tutorials/{name}.md"
     save_files(page, tmp_path)
     monkeypatch.chdir(tmp_path)

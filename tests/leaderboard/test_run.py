@@ -11,11 +11,16 @@ from dynabandit.cli.commands import app
 from dynabandit.leaderboard.board import FILE, Board
 from dynabandit.leaderboard.contextual_environments import QUICK_CONTEXTUAL
 from dynabandit.leaderboard.run import QUICK_POLICIES, SLOW, Selection
+from dynabandit.leaderboard.standings import standings
 from dynabandit.leaderboard.step_times import estimate_seconds, measured_times, time_steps
 from dynabandit.leaderboard.tuned_forms import PathFacts, tunable, tuned_forms
 from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, policy
 
 SMALL = "--policy sw-ucb --policy uniform --environment pb-1 --environment pb-2 --replications 4 --horizon 60 --jobs 1"
+
+
+def names(selection: Selection) -> list[str]:
+    return [one.name for one in selection.chosen()]
 
 
 def command(out: Path, *more: str) -> str:
@@ -55,13 +60,26 @@ def test_slow_policies_and_tuned_forms_have_fewer_replications() -> None:
     assert [job.policy.label for job in without[0].jobs] == ["sw-ucb(changes=1, horizon=doubling)"]
 
 
+def test_parameters_are_those_that_were_asked_for_and_each_such_policy_has_a_row(tmp_path: Path) -> None:
+    asked = ["sw-ts(window=200)", "hoeffding + discount(discount=0.99)", "sw-ts"]
+    lines = ["ts + window:window=200", "hoeffding + discount:discount=0.99", "sw-ts"]
+    [trial, _] = Selection(policies=lines, environments=["pb-1"], replications=4).make_work()
+    by_row = {label: {job.policy.label for job in trial.jobs if job.asked == label} for label in asked}
+    assert by_row[asked[0]] == {asked[0]}
+    assert {asked[0], "sw-ts(window=1000)"} < by_row["sw-ts"]  # 200 is a window that is tried for it, too
+    command(tmp_path, "--policy", "sw-ucb:window=20", "--no-tuned")
+    board = Board.load(tmp_path / FILE)
+    assert {row.policy for row in standings(board)} == board.delays.keys() == {"sw-ucb", "sw-ucb(window=20)", "uniform"}
+    assert {one.settings for one in board.entries} == {"", "changes=1, horizon=doubling"}
+
+
 def test_the_policies_that_are_named_exist() -> None:
     assert {*SLOW, *QUICK_POLICIES, *measured_times()} <= POLICIES.keys()
 
 
 def test_a_quick_look_has_few_policies_with_ten_arms_each() -> None:
     selection = Selection(quick=True, replications=20)
-    assert selection.names() == list(QUICK_POLICIES)
+    assert names(selection) == list(QUICK_POLICIES)
     assert {one.trial.environment.arms for one in selection.make_work()} == {10}
     assert not any(one.trial.delay for one in selection.make_work())
 
@@ -82,19 +100,19 @@ def test_unknown_names_are_refused(wrong: dict[str, Any], message: str) -> None:
 
 def test_contextual_policies_run_where_they_can_learn_from_the_rewards() -> None:
     selection = Selection(contextual=True, environments=QUICK_CONTEXTUAL, replications=3, horizon=40, tuned=False)
-    assert selection.names() == [*CONTEXTUAL_POLICIES, "mix-normal-ts", "uniform"]
+    assert names(selection) == [*CONTEXTUAL_POLICIES, "mix-normal-ts", "uniform"]
     quick = Selection(contextual=True, quick=True)
-    assert set(quick.names()) < set(selection.names())
+    assert set(names(quick)) < set(names(selection))
     assert [one.trial.id for one in quick.make_work()] == [*QUICK_CONTEXTUAL, "one-change"]
     work = {one.trial.id: one for one in selection.make_work()}
     assert list(work) == [*QUICK_CONTEXTUAL, "one-change"]
     linear, logistic = ({job.policy.name for job in work[name].jobs} for name in ("still-4x5", "logistic-flip-4x5"))
-    assert logistic == set(selection.names())
+    assert logistic == set(names(selection))
     assert {"lin-ucb", "uniform"} <= linear <= logistic
     clicks = Selection(contextual=True, policies=["ts"], environments=["logistic", "flip"], horizon=40).make_work()
     assert [one.trial.id for one in clicks] == ["logistic-flip-4x5", "logistic-turn-shared-10x5"]
     with pytest.raises(ValueError, match="unknown policy 'lin-ucb'"):
-        Selection(policies=["lin-ucb"]).names()
+        Selection(policies=["lin-ucb"]).chosen()
 
 
 def test_fixed_discounts_are_the_tuned_forms_of_a_contextual_policy() -> None:

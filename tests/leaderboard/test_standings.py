@@ -145,7 +145,7 @@ def test_the_delay_counts_steps_until_half_of_the_plays_go_to_the_new_best_arm(s
 def test_a_summary_has_the_mean_its_error_quantiles_groups_and_a_curve() -> None:
     regret = np.outer(np.arange(1.0, 101.0), [0.5, 1.0])
     found = summarise(
-        recorded(range(1, 3), np.zeros(2), regret), make_trials()["pb-1"], "practical", "0123456789abcdef"
+        recorded(range(1, 3), np.zeros(2), regret), make_trials()["pb-1"], "a", "practical", "0123456789abcdef"
     )
     assert (found.trial, found.policy, found.settings, found.code) == ("pb-1", "a", "changes=1", "0123456789ab")
     assert (found.replications, found.mean, found.curve) == (100, 50.5, [25.25, 50.5])

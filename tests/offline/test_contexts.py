@@ -20,12 +20,12 @@ import pytest
 import dynabandit as db
 from dynabandit import offline
 from dynabandit.core.streams import REPLAY, stream, uniform
-from dynabandit.estimators import regression_kernels
 from dynabandit.features import PARQUET_KEY, FeatureEncoder
 from dynabandit.offline import replay_loop, reward_model
 from dynabandit.offline.contexts import read_value
 from dynabandit.offline.log import Logged
 from dynabandit.policies.auto import RECOMMENDED_WITH_FEATURES
+from dynabandit.policies.memories import regression_kernels
 from tools.obp_wheel import functions, obp
 
 __all__ = ["obp"]

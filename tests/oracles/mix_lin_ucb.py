@@ -1,6 +1,6 @@
 """MIX-LinUCB, literally: every memory keeps its precision matrix, which NumPy inverts whenever it is needed.
 
-Transcribed from the docstrings of the policy and of `estimators.linear_model`. What they leave open is decided here:
+Transcribed from the docstrings of the policy and of `memories.linear_model`. What they leave open is decided here:
 the step after a decision has no idle time; a model without rewards is idle from the first step on; a late reward whose
 decision is older than the latest one known had no idle time; the mean and the variance of the prediction are 0 if all
 features are 0.

@@ -9,8 +9,8 @@ import pytest
 
 import dynabandit as db
 from dynabandit.estimators import AdaptiveForgetting, UnitFreeForgetting
-from dynabandit.estimators.base import Belief
 from dynabandit.policies import POLICIES, Policy, PolicyFunctions, PolicyState, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.whole.changepoint_thompson import RATES
 from oracles import changepoint_ts
 from tools.driver import Driver

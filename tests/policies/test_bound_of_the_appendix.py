@@ -5,8 +5,8 @@ import pytest
 
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
-from dynabandit.estimators import adaptive_forgetting
-from dynabandit.estimators.adaptive_forgetting import AdaptiveParams
+from dynabandit.policies.memories import adaptive as adaptive_forgetting
+from dynabandit.policies.memories.adaptive import AdaptiveParams
 from dynabandit.policies.rules.hoeffding import CONFIDENCE, bonus, level_for
 
 LEVEL = level_for(CONFIDENCE)

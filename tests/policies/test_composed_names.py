@@ -3,6 +3,7 @@
 import importlib
 import json
 import pickle
+import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,8 +102,11 @@ def test_what_is_no_part_is_refused() -> None:
         db.compose(memory=5, rule="ucb")
     with pytest.raises(TypeError, match="'prior' is given twice"):
         db.policy("ts:prior=[1, 1]", prior=(2, 2))
-    with pytest.raises(ValueError, match=r"draws from normal laws, and memory 'window' has none. Memories that have: "):
+    with pytest.raises(ValueError, match=r"memory 'window' has none\. Memories that fit: .*unit-free") as error:
         db.policy("normal-ots + window")
+    for role, fitting in re.findall(r"(Memories|Rules) that fit: ([^.]*)", str(error.value)):
+        for name in fitting.split(", "):
+            db.policy(f"normal-ots + {name}" if role == "Memories" else f"{name} + window")
     with pytest.raises(ValueError, match="rule 'ucb' does not compare predictions from features"):
         db.compose(memory=AdaptiveRegression(), rule="ucb")
     with pytest.raises(ValueError, match=r"rule 'width-bound' compares predictions .* memory 'sample-mean' makes none"):

@@ -15,12 +15,12 @@ import dynabandit as db
 from dynabandit.choosing.choose_arm import make_choose, new_workspace
 from dynabandit.core.context import Context
 from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream, normal_pair, stream, uniform, words
-from dynabandit.estimators.linear_model import inverse_at, theta_at
-from dynabandit.estimators.regression_kernels import LONGEST_MEMORY, SHORTEST_MEMORY
 from dynabandit.policies import CONTEXTUAL_POLICIES
 from dynabandit.policies.base import Policy, Reward, Step, new_state
 from dynabandit.policies.composition import Preset
+from dynabandit.policies.memories.linear_model import inverse_at, theta_at
 from dynabandit.policies.memories.regression import deviation_at, draw_deviation
+from dynabandit.policies.memories.regression_kernels import LONGEST_MEMORY, SHORTEST_MEMORY
 from dynabandit.policies.memories.regression_window import RestartRegression, WindowRegression
 from dynabandit.policies.memories.sample_mean import SampleMean
 from dynabandit.policies.rules.greedy import Greedy

@@ -10,14 +10,19 @@ import pytest
 import dynabandit as db
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import stream
-from dynabandit.estimators import AdaptiveForgetting, FixedForgetting, SampleMean, SlidingWindow, UnitFreeForgetting
-from dynabandit.estimators.adaptive_forgetting import SIZE
-from dynabandit.estimators.base import Estimator
+from dynabandit.estimators import (
+    AdaptiveForgetting,
+    Estimator,
+    FixedForgetting,
+    SampleMean,
+    SlidingWindow,
+    UnitFreeForgetting,
+)
 from dynabandit.policies.base import PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.compose import compose
 from dynabandit.policies.memories import discount, sample_mean, window
-from dynabandit.policies.memories.adaptive import Adaptive
+from dynabandit.policies.memories.adaptive import SIZE, Adaptive
 from dynabandit.policies.memories.base import Memory, MemoryKernels, Weights
 from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
 from dynabandit.policies.memories.sample_moments import SampleMoments

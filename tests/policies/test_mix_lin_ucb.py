@@ -6,9 +6,8 @@ import pytest
 import dynabandit as db
 from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, normal_pair, stream, words
-from dynabandit.estimators import linear_model
 from dynabandit.policies.base import Policy, Reward, Step, new_state
-from dynabandit.policies.memories import regression_mixture
+from dynabandit.policies.memories import linear_model, regression_mixture
 from oracles.mix_lin_ucb import RATES, MixLinUCB
 
 ARMS, STEPS, SEED = 4, 150, 11

@@ -12,9 +12,9 @@ from scipy import stats
 import dynabandit as db
 from dynabandit.choosing.choose_arm import make_choose, new_workspace
 from dynabandit.core import precision
-from dynabandit.estimators.base import Belief
 from dynabandit.policies import resolved
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories import mixture
 from dynabandit.policies.memories.mixture import COUNT, MEAN, SIZE, TOTAL, WEIGHT

@@ -10,11 +10,10 @@ import dynabandit as db
 from dynabandit.core.bernoulli_kl import negentropy, upper_bound
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import stream
-from dynabandit.estimators import adaptive_forgetting
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.forced_exploration import NOT_FORCED, make_score, scheduled
 from dynabandit.policies.horizons.formulas import discount_for, window_for
-from dynabandit.policies.memories import window as reward_window
+from dynabandit.policies.memories import adaptive as adaptive_forgetting, window as reward_window
 from dynabandit.policies.memories.adaptive import Adaptive
 from dynabandit.policies.rules import hoeffding, kl_ucb
 from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy

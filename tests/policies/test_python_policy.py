@@ -10,9 +10,9 @@ import pytest
 import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import Stream, stream
-from dynabandit.estimators.base import Belief
 from dynabandit.policies import ArmNumbers, PythonPolicy, PythonStep
 from dynabandit.policies.base import compiled_for, new_state
+from dynabandit.policies.belief import Belief
 from dynabandit.simulation.code_versions import code_version
 
 ENVIRONMENT = db.environment("piecewise", starts=(1, 60), means=((0.2, 0.5, 0.8), (0.8, 0.5, 0.2)))

@@ -10,10 +10,10 @@ import dynabandit as db
 from dynabandit import Bandit
 from dynabandit.core.streams import stream
 from dynabandit.environments.delays import LOST, draw_delay
-from dynabandit.estimators import settling_age
 from dynabandit.policies import POLICIES
 from dynabandit.simulation import trace
 from dynabandit.simulation.in_flight import learned_rewards
+from dynabandit.stats import settling_age
 from tools.ready import READY
 
 NAMES = [name for name, kind in POLICIES.items() if not kind.informed]

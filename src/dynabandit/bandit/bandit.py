@@ -25,9 +25,9 @@ from dynabandit.core.context import Context
 from dynabandit.core.interpreted_first import interpreted_first
 from dynabandit.core.streams import LARGEST_SEED
 from dynabandit.environments import RewardLaw, reward_law
-from dynabandit.estimators.base import Belief
 from dynabandit.features import ArmFeatures, FeatureEncoder
 from dynabandit.policies import AUTO, Policy, policy as make_policy, resolved
+from dynabandit.policies.belief import Belief
 from dynabandit.validation import BOUNDED, RewardDomain, integer
 
 MANY_REWARDS = 4096  # learned at a time

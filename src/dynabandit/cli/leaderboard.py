@@ -22,17 +22,21 @@ from dynabandit.cli.run_options import (
     check_run_options,
 )
 from dynabandit.experiments import ProgressReporter, RunOptions
+from dynabandit.experiments.spec_reader import read_policy
 from dynabandit.leaderboard.board import FILE, Board
 from dynabandit.leaderboard.contextual_environments import make_timed_environment
 from dynabandit.leaderboard.run import QUICK_REPLICATIONS, REPLICATIONS, Selection, TrialJobs, run
 from dynabandit.leaderboard.step_times import GPU_ARM_STEPS, PYTHON_SECONDS, estimate_seconds, time_steps
-from dynabandit.policies import registered_name, resolved
+from dynabandit.policies import resolved
 from dynabandit.policies.horizons.practical_forms import practical_form
 from dynabandit.simulation.backends import cores
 
 PRINTED = (0, 1, 2, 3, 4, 5, 7, 8, 9)  # columns; the file has all of them
 
-Policies = Annotated[list[str] | None, typer.Option(help="Only this policy, or module:Class; repeat for several.")]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option(help='Only this policy, such as ts, "ots + window:window=500" or module:Class; repeat for several.'),
+]
 Environments = Annotated[
     list[str] | None,
     typer.Option("--environment", "--env", help="Only this environment or family; repeat for several."),
@@ -87,7 +91,7 @@ def leaderboard(
         return
     with bad_input():
         selection = Selection(
-            policies=[registered_name(str(resolved(one, contextual=contextual))) for one in policy or ()],
+            policies=[read_policy(resolved(one, contextual=contextual)) for one in policy or ()],
             environments=environment or (),
             seed=seed, horizon=horizon, tuned=tuned, quick=quick, contextual=contextual, part=_part(part),
             replications=replications if replications is not None else QUICK_REPLICATIONS if quick else REPLICATIONS,
@@ -118,7 +122,7 @@ def _part(text: str) -> tuple[int, int]:
 
 def _cost(selection: Selection, work: Sequence[TrialJobs], threads: int, backend: str) -> str:
     """Return a sentence that says what will run, and about how long it takes."""
-    policies = len(selection.names())
+    policies = len(selection.chosen())
     what = f"{policies} policies in {len(work)} environments with {selection.replications:,} replications"
     if selection.quick:
         what = f"a quick look, not the whole leaderboard: {what}"
@@ -157,10 +161,10 @@ def _duration(seconds: float) -> str:
 def _times(selection: Selection, reporter: ProgressReporter) -> dict[str, float]:
     reporter.running("measuring the time per step of each policy")
     horizon = 20_000 if selection.quick else 100_000
-    policies = [practical_form(name) for name in selection.names()]
-    if not selection.contextual:
-        return time_steps(policies, horizon=horizon)
-    return time_steps(policies, make_timed_environment(), horizon // 10)
+    environment = make_timed_environment() if selection.contextual else None
+    steps = horizon // 10 if selection.contextual else horizon
+    forms = {policy.label: practical_form(policy) for policy in selection.chosen()}
+    return {label: time_steps([form], environment, steps)[form.name] for label, form in forms.items()}
 
 
 def _merge(folders: Sequence[Path], out: Path) -> None:

@@ -65,7 +65,7 @@ class Delay:
     rule
         How rewards are learned if there is a window: ``"at-once"`` learns a positive reward when it arrives and a 0 at
         the end of the window; ``"held"`` learns both at the end of the window; ``"settled"`` learns what is known at
-        the settling age (`dynabandit.estimators.settling_age`), and a positive reward that is later as one more reward.
+        the settling age (`dynabandit.stats.settling_age`), and a positive reward that is later as one more reward.
 
     Examples
     --------

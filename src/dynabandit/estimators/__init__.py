@@ -1,12 +1,17 @@
 """Estimators: the rewards of one arm -> an estimate of its mean, by features if there are any."""
 
-from dynabandit.estimators.adaptive_forgetting import AdaptiveForgetting, UnitFreeForgetting
-from dynabandit.estimators.base import Belief, Estimator, EstimatorFunctions
-from dynabandit.estimators.catoni_mean import CatoniMean
-from dynabandit.estimators.fixed_forgetting import FixedForgetting
-from dynabandit.estimators.regression_estimators import LeastSquares, LogisticRegression, PoissonRegression, Prediction
-from dynabandit.estimators.sample_mean import SampleMean
-from dynabandit.estimators.sliding_window import SlidingWindow
+from dynabandit.estimators.means import (
+    AdaptiveForgetting,
+    CatoniMean,
+    Estimator,
+    EstimatorFunctions,
+    FixedForgetting,
+    SampleMean,
+    SlidingWindow,
+    UnitFreeForgetting,
+)
+from dynabandit.estimators.regressions import LeastSquares, LogisticRegression, PoissonRegression, Prediction
+from dynabandit.policies.belief import Belief
 
 __all__ = [
     "AdaptiveForgetting", "Belief", "CatoniMean", "Estimator", "EstimatorFunctions", "FixedForgetting", "LeastSquares",

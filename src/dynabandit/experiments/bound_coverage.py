@@ -4,8 +4,8 @@ import numpy as np
 
 from dynabandit.core.compilation import compiled_once, kernel
 from dynabandit.core.streams import REWARD, Stream, stream, uniform
-from dynabandit.estimators.adaptive_forgetting import START, AdaptiveParams, make_params, observe
 from dynabandit.experiments.spec import CoverageSpec
+from dynabandit.policies.memories.adaptive import START, AdaptiveParams, make_params, observe
 from dynabandit.policies.rules.hoeffding import CONFIDENCE, bonus, level_for
 
 LEVEL = level_for(CONFIDENCE)

@@ -26,11 +26,11 @@ class BoardEntry:
 
     trial: str
     policy: str
-    """Its name in the registry."""
+    """Its label: its name, and the parameters that were asked for."""
     form: str
     """``"practical"``, ``"tuned"`` (with the truth) or ``"oracle"``."""
     settings: str
-    """Its parameters that differ from the defaults, as in a label; empty if there are none."""
+    """The parameters of this form that differ from the defaults; empty if it is the policy that was asked for."""
     replications: int
     seed: int
     mean: float
@@ -132,14 +132,15 @@ class Board:
             raise ValueError(f"{path} must be a file that `dynabandit leaderboard` wrote: {error}") from None
 
 
-def summarise(run: Run, trial: Trial, form: str, code: str) -> BoardEntry:
-    """Return the entry of a run."""
+def summarise(run: Run, trial: Trial, asked: str, form: str, code: str) -> BoardEntry:
+    """Return the entry of a run of a form of the policy with the label `asked`."""
     total = run.total_regret
     groups = np.array_split(total, min(BLOCKS, len(total)))
     error = _rounded(total.std(ddof=1) / math.sqrt(len(total)), 3) if len(total) > 1 else None
     shown = form != TUNED  # of a tuned form only the mean is shown
     return BoardEntry(
-        trial=trial.id, policy=run.policy, form=form, settings=run.label.removeprefix(run.policy).strip("()"),
+        trial=trial.id, policy=asked, form=form,
+        settings="" if run.label == asked else run.label.removeprefix(run.policy).removeprefix("(").removesuffix(")"),
         replications=run.replications, seed=run.seed, mean=_rounded(total.mean(), 6), error=error,
         quantiles=[_rounded(value, 4) for value in np.quantile(total, QUANTILES)] if shown else [],
         blocks=[_rounded(group.mean(), 5) for group in groups],

@@ -18,7 +18,7 @@ from dynabandit.leaderboard.contextual_environments import (
 from dynabandit.leaderboard.detection_delay import detection_delay
 from dynabandit.leaderboard.environments import HORIZON, QUICK, Trial, make_one_change, make_trials, select
 from dynabandit.leaderboard.tuned_forms import path_facts, tunable, tuned_forms
-from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, is_contextual, policy_class
+from dynabandit.policies import CONTEXTUAL_POLICIES, POLICIES, Policy, policy as make_policy
 from dynabandit.policies.horizons.practical_forms import practical_form, practical_names
 from dynabandit.validation import integer, unknown
 
@@ -42,6 +42,7 @@ QUICK_CONTEXTUAL_POLICIES = ("mix-lin-ucb", "lin-ucb", "lin-ts", "d-lin-ucb", "a
 class Job:
     """One policy in one environment."""
 
+    asked: str  # the label of the policy of which this is a form
     policy: Policy
     form: str
     replications: int
@@ -57,13 +58,14 @@ class TrialJobs:
 
     def spec(self, seed: int) -> Spec:
         """Return the spec: an experiment for each number of replications."""
-        by_count: dict[int, list[Policy]] = {}
-        for job in self.jobs:
-            by_count.setdefault(job.replications, []).append(job.policy)
+        by_count: dict[int, dict[str, Policy]] = {}
+        for job in self.jobs:  # a form of one policy may be another policy that is asked for
+            by_count.setdefault(job.replications, {})[job.policy.label] = job.policy
         trial = self.trial
         experiments = [
             Experiment(
-                id=f"{trial.id}-{count}", figure=trial.id, environment=trial.environment, policies=tuple(policies),
+                id=f"{trial.id}-{count}", figure=trial.id, environment=trial.environment,
+                policies=tuple(policies.values()),
                 horizon=trial.horizon, replications=count, seed=seed, times=self.times, delay=trial.delay,
             )
             for count, policies in by_count.items()
@@ -83,7 +85,7 @@ class Selection:
     Parameters
     ----------
     policies, environments
-        Names of policies, and ids or families of environments; empty for all.
+        Policies, or their names, and ids or families of environments; empty for all.
     replications, seed
         As for an `Experiment`.
     horizon
@@ -98,7 +100,7 @@ class Selection:
         Which part of how many, to divide the policies among processes: (1, 1) for all.
     """
 
-    policies: Sequence[str] = ()
+    policies: Sequence[str | Policy] = ()
     environments: Sequence[str] = ()
     replications: int = REPLICATIONS
     seed: int = 1
@@ -111,67 +113,69 @@ class Selection:
     def __post_init__(self) -> None:
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
 
-    def names(self) -> list[str]:
-        """Return the names of the policies."""
-        kinds = [policy_class(name) for name in self.policies]
-        for name in self.policies:
-            if is_contextual(name) and not self.contextual:
-                raise unknown("policy", name, POLICIES)
-        if kinds and all(kind.informed for kind in kinds):
-            raise ValueError(
-                f"policies must hold at least one that does not know the true means, got {list(self.policies)!r}"
-            )
-        names = [*self.policies]
-        if not names and self.contextual:
-            names = [*(QUICK_CONTEXTUAL_POLICIES if self.quick else CONTEXTUAL_POLICIES), *WITHOUT_CONTEXT]
-        elif not names:
-            names = list(QUICK_POLICIES) if self.quick else practical_names()
+    def chosen(self) -> list[Policy]:
+        """Return the policies."""
+        policies = [make_policy(one) for one in self.policies]
+        for policy in policies:
+            if policy.functions.contextual and not self.contextual:
+                raise unknown("policy", policy.name, POLICIES)
+        if policies and all(policy.informed for policy in policies):
+            labels = [policy.label for policy in policies]
+            raise ValueError(f"policies must hold at least one that does not know the true means, got {labels!r}")
+        if not policies:
+            policies = [make_policy(name) for name in self._all_names()]
         number, parts = self.part
-        return names[number - 1 :: parts]
+        return policies[number - 1 :: parts]
+
+    def _all_names(self) -> Sequence[str]:
+        """Return the names of the policies if none are named."""
+        if self.contextual:
+            return [*(QUICK_CONTEXTUAL_POLICIES if self.quick else CONTEXTUAL_POLICIES), *WITHOUT_CONTEXT]
+        return QUICK_POLICIES if self.quick else practical_names()
 
     def make_work(self) -> list[TrialJobs]:
         """Return everything to run."""
-        names = self.names()
+        policies = self.chosen()
         if self.contextual:
             trials = make_contextual_trials(self.environments or (QUICK_CONTEXTUAL if self.quick else ()), self.horizon)
             one_change = make_contextual_change(self.horizon or HORIZON)
         else:
             trials = select(make_trials(self.horizon), self.environments or (QUICK if self.quick else ()))
             one_change = make_one_change(self.horizon or HORIZON)
-        work = [TrialJobs(trial, tuple(self._jobs(trial, names))) for trial in trials.values()]
-        return [trial_jobs for trial_jobs in (*work, self._detection(one_change, names)) if trial_jobs.jobs]
+        work = [TrialJobs(trial, tuple(self._jobs(trial, policies))) for trial in trials.values()]
+        return [trial_jobs for trial_jobs in (*work, self._detection(one_change, policies)) if trial_jobs.jobs]
 
-    def _jobs(self, trial: Trial, names: Sequence[str]) -> list[Job]:
-        names, jobs = _fitting(trial, names), []
-        for name in names:
-            policy = practical_form(name)
-            jobs.append(Job(policy, ORACLE if policy.informed else PRACTICAL, self._count(name)))
-        tuned = [name for name in names if self.tuned and not self.quick and tunable(name)]
+    def _jobs(self, trial: Trial, policies: Sequence[Policy]) -> list[Job]:
+        policies, jobs = _fitting(trial, policies), []
+        for policy in policies:
+            form = ORACLE if policy.informed else PRACTICAL
+            jobs.append(Job(policy.label, practical_form(policy), form, self._count(policy)))
+        tuned = [policy for policy in policies if self.tuned and not self.quick and tunable(policy)]
         if tuned:
             facts = path_facts(trial, self.seed)
-            for name in tuned:
-                count = max(self._count(name) // FEWER_TUNED, min(self.replications, LEAST_TUNED))
-                jobs += [Job(form, TUNED, count) for form in tuned_forms(name, facts)]
+            for policy in tuned:
+                count = max(self._count(policy) // FEWER_TUNED, min(self.replications, LEAST_TUNED))
+                jobs += [Job(policy.label, form, TUNED, count) for form in tuned_forms(policy, facts)]
         return jobs
 
-    def _count(self, name: str, most: int | None = None) -> int:
+    def _count(self, policy: Policy, most: int | None = None) -> int:
         """Return the number of replications of a policy."""
         count = self.replications if most is None else min(self.replications, most)
-        return max(1, count // FEWER) if name in SLOW and not self.quick else count
+        return max(1, count // FEWER) if policy.name in SLOW and not self.quick else count
 
-    def _detection(self, trial: Trial, names: Sequence[str]) -> TrialJobs:
+    def _detection(self, trial: Trial, policies: Sequence[Policy]) -> TrialJobs:
         jobs = tuple(
-            Job(practical_form(name), PRACTICAL, self._count(name, MOST_DETECTION_REPLICATIONS))
-            for name in _fitting(trial, names)
+            Job(policy.label, practical_form(policy), PRACTICAL, self._count(policy, MOST_DETECTION_REPLICATIONS))
+            for policy in _fitting(trial, policies)
         )
         half = trial.horizon // 2
         spacing = DETECTION_SPACING if trial.horizon >= HORIZON else 1
         return TrialJobs(trial, jobs, tuple(range(half, trial.horizon + 1, spacing)))
 
 
-def _fitting(trial: Trial, names: Sequence[str]) -> list[str]:
+def _fitting(trial: Trial, policies: Sequence[Policy]) -> list[Policy]:
     """Return the policies that can learn from the rewards of an environment; some need rewards of 0 or 1."""
-    return [name for name in names if trial.environment.rewards.domain.is_within(practical_form(name).rewards)]
+    return [one for one in policies if trial.environment.rewards.domain.is_within(practical_form(one).rewards)]
 
 
 def run(
@@ -223,13 +227,15 @@ def _run_jobs(trial_jobs: TrialJobs, out: Path, seed: int, reporter: ProgressRep
     board, codes = Board(version=results.metadata["versions"]["dynabandit"]), results.metadata["code_versions"]
     on_gpu = "cuda" in results.metadata["backends"].values()
     board.hardware = [f"GPU, {results.metadata['precision']} precision" if on_gpu else processor()]
-    forms = {(job.policy.label, job.replications): job.form for job in trial_jobs.jobs}
     for run_ in results:
+        jobs = [
+            job for job in trial_jobs.jobs if (job.policy.label, job.replications) == (run_.label, run_.replications)
+        ]
         if isinstance(trial_jobs.times, tuple):
-            board.delays[run_.policy] = detection_delay(run_)
+            board.delays |= {job.asked: detection_delay(run_) for job in jobs}
             continue
         if not board.trials:
             board.add_trial(trial_jobs.trial, run_.times)
-        form = forms[run_.label, run_.replications]
-        board.entries.append(summarise(run_, trial_jobs.trial, form, codes[run_.experiment][run_.label]))
+        code = codes[run_.experiment][run_.label]
+        board.entries += [summarise(run_, trial_jobs.trial, job.asked, job.form, code) for job in jobs]
     return board

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dynabandit.leaderboard.environments import Trial
-from dynabandit.policies import Policy, is_contextual, policy as make_policy, policy_class
+from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.policies.horizons.practical_forms import FORMS, practical_form
 
 PATHS = 3  # over which the facts of a random environment are averaged
@@ -58,38 +58,45 @@ def path_facts(trial: Trial, seed: int = 1) -> PathFacts:
     return PathFacts(0 if drifts else round(breakpoints), float(np.mean(variations)))
 
 
-def tuned_forms(name: str, facts: PathFacts) -> list[Policy]:
+def tuned_forms(asked: str | Policy, facts: PathFacts) -> list[Policy]:
     """Return the forms of a policy that use the truth or another value of one parameter.
 
-    All of them know the horizon. The best of them and of the practical form, chosen in hindsight, is the tuned policy.
+    Parameters that differ from the defaults stay as they are. All forms know the horizon. The best of them and of the
+    practical form, chosen in hindsight, is the tuned policy.
 
     Examples
     --------
     >>> [policy.label for policy in tuned_forms("sw-ucb", PathFacts(breakpoints=4, variation=2.0))]
     ['sw-ucb(changes=4)', 'sw-ucb(changes=1)', 'sw-ucb(window=50)', 'sw-ucb(window=200)', 'sw-ucb(window=1000)']
     """
-    policy = make_policy(name, **FORMS.get(name, {}))
-    parameters = [field.name for field in fields(policy)]
+    policy = make_policy(asked)
+    parameters = _open_parameters(policy)
+    if policy.label in FORMS:
+        policy = make_policy(policy.name, **FORMS[policy.label])
     changes: list[dict[str, Any]] = [{}]
     if policy.needs_tuning and facts.breakpoints > 1:
         changes.insert(0, {"changes": facts.breakpoints})
     if "variation" in parameters and facts.variation > 0.0:
         changes.append({"variation": facts.variation})
-    for parameter, values in _grid(name).items():
+    for parameter, values in _grid(policy).items():
         if parameter in parameters:
             changes += [{parameter: value} for value in values]
     forms = [replace(policy, **changed) for changed in changes]
     forms = [replace(form, changes=1) if form.needs_tuning else form for form in forms]  # type: ignore[call-arg]
-    known = practical_form(name).label
+    known = practical_form(asked).label
     return list({form.label: form for form in forms if form.label != known}.values())
 
 
-def tunable(name: str) -> bool:
+def tunable(asked: str | Policy) -> bool:
     """Return whether a policy has a parameter for which the truth or a grid is tried."""
-    kind = policy_class(name)
-    names = {field.name for field in fields(kind)}
-    return not kind.informed and bool(names & {"changes", "variation", *_grid(name)})
+    policy = make_policy(asked)
+    return not policy.informed and bool(_open_parameters(policy) & {"changes", "variation", *_grid(policy)})
 
 
-def _grid(name: str) -> dict[str, tuple[float, ...]]:
-    return CONTEXTUAL_GRID if is_contextual(name) else GRID
+def _open_parameters(policy: Policy) -> set[str]:
+    """Return the parameters that have their defaults."""
+    return {field.name for field in fields(policy) if getattr(policy, field.name) == field.default}
+
+
+def _grid(policy: Policy) -> dict[str, tuple[float, ...]]:
+    return CONTEXTUAL_GRID if policy.functions.contextual else GRID

@@ -8,13 +8,13 @@ import numpy as np
 
 from dynabandit.core.compilation import compiled, kernel
 from dynabandit.core.context import Context
-from dynabandit.estimators import adaptive_forgetting, linear_model, links
-from dynabandit.estimators.regression_kernels import Kind, RegressionParams, initial, make_regression
 from dynabandit.offline.log import Logged
+from dynabandit.policies.memories import adaptive, linear_model, links, unit_free
+from dynabandit.policies.memories.regression_kernels import Kind, RegressionParams, initial, make_regression
 from dynabandit.validation import BOUNDED, RewardDomain
 
-MEAN_PARAMS = adaptive_forgetting.make_params()
-UNIT_FREE_PARAMS = adaptive_forgetting.make_unit_free_params(0.001, 0.0)
+MEAN_PARAMS = adaptive.make_params()
+UNIT_FREE_PARAMS = unit_free.make_unit_free_params(0.001, 0.0)
 LINEAR, LOGISTIC = (make_regression(link, Kind(adaptive=True)) for link in (links.identity, links.logistic))
 REGRESSION_PARAMS = RegressionParams(prior=1.0, forgetting=0.999, step_size=0.2)
 
@@ -43,7 +43,7 @@ class RewardModel:
 
     def __init__(self, arms: int, domain: RewardDomain = BOUNDED, context: Context | None = None) -> None:
         self._unit_free, self._in_context = not domain.is_within(BOUNDED), context is not None
-        memory = np.tile(np.array(adaptive_forgetting.START)[:, np.newaxis], arms)
+        memory = np.tile(np.array(adaptive.START)[:, np.newaxis], arms)
         regressions = np.zeros((1, 1))
         if context is not None:
             regressions = np.tile(initial(context.dimension, LINEAR.kind, REGRESSION_PARAMS), (arms, 1))
@@ -75,7 +75,7 @@ def make_predict(*, unit_free: bool, in_context: bool) -> Callable[..., None]:
         memory, overall = state.memory, state.overall
         for row in range(logged.arms.size):
             for arm in range(expected.shape[1]):
-                known = adaptive_forgetting.load(memory, arm)
+                known = adaptive.load(memory, arm)
                 if known.w > 0.0:
                     expected[row, arm] = known.mean
                     if in_context:
@@ -98,12 +98,12 @@ def make_predict(*, unit_free: bool, in_context: bool) -> Callable[..., None]:
 @kernel
 def observe_unit_free(memory: np.ndarray, arm: int, value: float) -> None:
     """Update the mean of an arm with a reward in any unit."""
-    known = adaptive_forgetting.load(memory, arm)
-    adaptive_forgetting.store(memory, arm, adaptive_forgetting.observe_unit_free(known, value, UNIT_FREE_PARAMS))
+    known = adaptive.load(memory, arm)
+    adaptive.store(memory, arm, unit_free.observe_unit_free(known, value, UNIT_FREE_PARAMS))
 
 
 @kernel
 def observe_bounded(memory: np.ndarray, arm: int, value: float) -> None:
     """Update the mean of an arm with a reward; it forgets as fast as the arm changes."""
-    known = adaptive_forgetting.load(memory, arm)
-    adaptive_forgetting.store(memory, arm, adaptive_forgetting.observe(known, value, MEAN_PARAMS))
+    known = adaptive.load(memory, arm)
+    adaptive.store(memory, arm, adaptive.observe(known, value, MEAN_PARAMS))

@@ -4,12 +4,13 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dynabandit.catalogue import entries, fields_of
+from dynabandit.catalogue import entries, fields_of, part_menus, part_names, summary
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS as WITHOUT_FEATURES
-from dynabandit.estimators.adaptive_forgetting import LOSSES, VARIANCE_SCALED
 from dynabandit.playground.drawn_means import COLUMNS, LEVELS
 from dynabandit.playground.link import CONTEXTUAL, DRAWN, ENVIRONMENTS, MOST_POLICIES, VERSION, arms_of
+from dynabandit.plugins import for_simulation
 from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, policy_class, resolved
+from dynabandit.policies.memories.adaptive import LOSSES, VARIANCE_SCALED
 
 TITLES = {
     "small-changes": "Small number of changes",
@@ -145,10 +146,9 @@ def catalogue() -> dict[str, Any]:
     """Return everything that the form needs, as plain values."""
     return {
         "version": VERSION,
-        "environments": [_environment(name) for name in ENVIRONMENTS],
-        "policies": [
-            _policy(name, description) for name, description, _ in entries({**POLICIES, **CONTEXTUAL_POLICIES})
-        ],
+        "environments": [_environment(name) for name in (DRAWN, *(one for one in ENVIRONMENTS if one != DRAWN))],
+        "policies": [describe(name) for name in {**POLICIES, **CONTEXTUAL_POLICIES}],
+        "parts": part_menus(),
         "recommended": resolved(AUTO),
         "most_policies": MOST_POLICIES,
         "columns": COLUMNS,
@@ -168,12 +168,23 @@ def _environment(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _policy(name: str, description: str) -> dict[str, Any]:
+def describe(name: str) -> dict[str, Any]:
+    """Return what the form shows of a policy, which may be a composition.
+
+    Examples
+    --------
+    >>> described = describe("kl-ucb + adaptive")
+    >>> described["parts"], [field["name"] for field in described["fields"]]
+    ({'memory': 'adaptive', 'rule': 'kl-ucb', 'detector': ''}, ['step_size', 'floor', 'loss', 'loglog', 'burn_in'])
+    """
     fields = []
-    kind = policy_class(name)
+    with for_simulation():
+        kind = policy_class(name)
     for parameter in fields_of(kind):
         shown = asdict(control(kind, parameter.name, parameter.default))
         explanation = parameter.description.replace("``", "").replace("`", "")
         fields.append({"name": parameter.name, "default": parameter.default, "explanation": explanation, **shown})
-    summary, contextual = " ".join(description.split()), name in CONTEXTUAL_POLICIES
-    return {"name": name, "description": summary, "fields": fields, "contextual": contextual}
+    return {
+        "name": kind.name, "description": summary(kind), "fields": fields, "contextual": kind.functions.contextual,
+        "parts": part_names(kind),
+    }  # fmt: skip

@@ -15,6 +15,7 @@ from dynabandit.experiments import Experiment
 from dynabandit.experiments.spec import parameters_to_write
 from dynabandit.experiments.spec_reader import FieldProblem, SpecError, read_table
 from dynabandit.playground.drawn_means import COLUMNS, MOST_ARMS, DrawnMeans, decode, encode, make_drawn_environment
+from dynabandit.plugins import for_simulation
 from dynabandit.policies import Policy, policy as make_policy
 from dynabandit.validation import repeated
 
@@ -116,7 +117,8 @@ def arms_of(environment: str) -> tuple[int, int]:
 
 def read(query: str) -> Trial:
     """Return the trial of a link, or raise a `SpecError` with all problems of the link."""
-    return _Reader(query).read()
+    with for_simulation():
+        return _Reader(query).read()
 
 
 class _Reader:
@@ -279,7 +281,8 @@ def _is_number(text: str) -> bool:
 
 def _write_policy(policy: Policy) -> str:
     parameters = ",".join(f"{key}={_write_value(value)}" for key, value in parameters_to_write(policy).items())
-    return f"{policy.name}:{parameters}" if parameters else policy.name
+    name = policy.name.replace(" ", "")  # of a composition: a link has no spaces
+    return f"{name}:{parameters}" if parameters else name
 
 
 def _write_value(value: Any) -> str:

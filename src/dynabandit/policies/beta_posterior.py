@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dynabandit.estimators.base import Belief
+from dynabandit.policies.belief import Belief
 from dynabandit.validation import LARGEST_FACTOR, LEAST_FACTOR, ParameterError, number
 
 

@@ -1,7 +1,6 @@
 """Any memory with any rule, and perhaps a detector: by name, by object, or all combinations that make sense."""
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
@@ -233,10 +232,7 @@ def _composition_class(*kinds: Any) -> type[Preset]:
     body: dict[str, Any] = {
         "name": name,
         "made_of": kinds,
-        "burn_in": max(kind.first_plays for kind in kinds),
-        "__annotations__": {"burn_in": int},
         "__module__": __name__,
-        "__doc__": _documentation(name, kinds),
         "__reduce__": _reduce,
     }
     kind: Any = type("Composition", (base,), body)
@@ -331,15 +327,7 @@ def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
     if models:
         return None
     if family is not None and family not in dict(memory.kernels_for(family).laws):
-        fitting = [
-            one.name
-            for one in MEMORIES.values()
-            if not issubclass(one, ModelMemory) and family in dict(one.kernels_for(family).laws)
-        ]
-        return (
-            f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none. Memories that have: "
-            f"{', '.join(fitting)}"
-        )
+        return f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none"
     try:
         common_domain([part for part in (memory, rule, detector) if part is not None])
     except ValueError as error:
@@ -348,17 +336,15 @@ def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
 
 
 def _check_fit(*kinds: Any) -> None:
+    """Raise an error if parts do not fit together; it names those that would fit in place of each."""
     problem = misfit(*kinds)
-    if problem is not None:
-        raise ValueError(problem)
-
-
-def _documentation(name: str, kinds: tuple[Any, ...]) -> str:
-    """Return the docstring of a composition: what its parts do, an example and their references."""
-    texts = [inspect.cleandoc(kind.__doc__ or kind.name) for kind in kinds]
-    memory, rule, *detector = (text.partition("\n\n")[0] for text in texts)
-    references = dict.fromkeys(text.partition("References\n----------\n")[2].strip() for text in texts)
-    example = f'>>> import dynabandit as db\n>>> db.policy("{name}").name\n{name!r}'
-    listed = "\n".join(one for one in references if one)
-    summary = "\n\n".join([rule, memory, *detector])
-    return f"{summary}\n\nExamples\n--------\n{example}\n\nReferences\n----------\n{listed}\n"
+    if problem is None:
+        return
+    sentences = [problem]
+    plurals = {"memory": "Memories", "rule": "Rules", "detector": "Detectors"}
+    for (role, (_, known)), kind in zip(ROLES.items(), kinds, strict=False):
+        others = [one for one in known.values() if one.variant_of is None]
+        fitting = [one.name for one in others if misfit(*(one if each is kind else each for each in kinds)) is None]
+        if fitting:
+            sentences.append(f"{plurals[role]} that fit: {', '.join(fitting)}")
+    raise ValueError(". ".join(sentences))

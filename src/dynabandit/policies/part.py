@@ -4,7 +4,7 @@ import inspect
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
-from dynabandit.core.docstrings import parameter_descriptions, with_parameters
+from dynabandit.core.docstrings import descriptions_of, with_parameters
 from dynabandit.core.records import NoParams
 from dynabandit.policies.beta_posterior import Prior
 
@@ -23,7 +23,7 @@ class Setting(NamedTuple):
 class Part:
     """Base class of memories, rules and detectors; a subclass is a frozen dataclass whose fields are its parameters.
 
-    A subclass whose docstring has no section `Parameters` gets that of the class it is derived from.
+    A docstring need not repeat the parameters that the class it is derived from describes.
     """
 
     name: ClassVar[str]
@@ -33,9 +33,8 @@ class Part:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        described = parameter_descriptions(inspect.getdoc(cls.__base__) or "")
-        inherited = {", ".join(names): text for names, text in described}
-        cls.__doc__ = cls.__doc__ and with_parameters(inspect.cleandoc(cls.__doc__), inherited)
+        if cls.__doc__ and cls.__base__ is not None:
+            cls.__doc__ = with_parameters(inspect.cleandoc(cls.__doc__), descriptions_of(cls.__base__))
 
     def __post_init__(self) -> None:
         """Check the parameters."""

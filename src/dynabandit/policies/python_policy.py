@@ -10,8 +10,8 @@ import numpy as np
 
 from dynabandit.core.streams import Stream
 from dynabandit.core.tie_breaking import make_argmax
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.validation import integer, set_fields, suggestion, unknown
 
 COUNT, TOTAL = "count", "total"  # the numbers that are kept for every policy

@@ -13,7 +13,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import Stream
 from dynabandit.environments.delays import AT_ONCE, LOST, NO_WINDOW, SETTLED, Delay, DelayParams, draw_delay
-from dynabandit.estimators import settling_age
+from dynabandit.stats import settling_age
 
 # The rows of a queue; the columns of the first three are places, those of the last two are steps of arrival, modulo the
 # capacity. With a window a decision has a second place, for the arrival of a positive reward.

@@ -8,9 +8,9 @@ import numpy as np
 from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.environments import Environment
-from dynabandit.estimators.base import Belief
 from dynabandit.policies import Policy
 from dynabandit.policies.base import Reward, new_state
+from dynabandit.policies.belief import Belief
 from dynabandit.results import Simulation
 from dynabandit.simulation.api import recorded_times
 from dynabandit.simulation.compiled import compiled_count_changes, compiled_learn_many

@@ -12,8 +12,8 @@ import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.records import to_row, vector_reader
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 
 DOUBLING = "doubling"
 FIRST = 128

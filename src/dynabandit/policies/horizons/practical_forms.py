@@ -6,7 +6,7 @@ from dynabandit.policies import POLICIES, policy as make_policy
 from dynabandit.policies.base import Policy
 from dynabandit.validation import BOUNDED, RewardDomain
 
-# Parameters that differ from the defaults; all others follow from `Policy.practical`
+# Parameters of policies without others; all others follow from `Policy.practical`
 FORMS: dict[str, dict[str, Any]] = {
     # With the default window of 800 and many arms, most decisions would be random
     "m-ucb": {"window": 200},
@@ -16,7 +16,7 @@ FOR_ANY_REWARDS = ("eps-greedy", "uniform", "best-arm")  # also for rewards in [
 FOR_RESTED_ARMS = ("w-swa", "r-ed-ucb")  # whose means depend on the arm's own plays
 
 
-def practical_form(name: str) -> Policy:
+def practical_form(policy: str | Policy) -> Policy:
     """Return a policy as a user can run it who knows neither the changes nor their number nor the horizon.
 
     Examples
@@ -24,7 +24,8 @@ def practical_form(name: str) -> Policy:
     >>> practical_form("sw-ucb").label, practical_form("ts").label
     ('sw-ucb(changes=1, horizon=doubling)', 'ts')
     """
-    return make_policy(name, **FORMS.get(name, {})).practical()
+    asked = make_policy(policy)
+    return make_policy(asked.name, **FORMS[asked.label]).practical() if asked.label in FORMS else asked.practical()
 
 
 def practical_forms(rewards: RewardDomain = BOUNDED) -> list[Policy]:

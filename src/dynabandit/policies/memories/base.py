@@ -12,8 +12,8 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.context import Context
 from dynabandit.core.records import NoParams, column_reader, column_writer
 from dynabandit.core.special_functions import exp_negative
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import CONSTANT, MONOTONE, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.part import Part, Setting
 from dynabandit.policies.pending_plays import assumed_zeros

@@ -8,13 +8,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
-from dynabandit.estimators import adaptive_forgetting
-from dynabandit.estimators.adaptive_forgetting import AdaptiveParams, AdaptiveState
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import adaptive
-from dynabandit.policies.memories.adaptive import Adaptive
+from dynabandit.policies.memories.adaptive import Adaptive, AdaptiveParams, AdaptiveState
 from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
@@ -109,7 +107,7 @@ def _estimate(first: int) -> dict[str, Any]:
 @kernel
 def adaptive_start(state: PolicyState, arm: int, params: AdaptiveBoundedParams) -> None:
     """Start with the first state of the estimator, and with the prior."""
-    adaptive_forgetting.store(state.memory, arm, adaptive_forgetting.START)
+    adaptive.store(state.memory, arm, adaptive.START)
     state.memory[ADAPTIVE_A, arm] = params.prior.a
     state.memory[ADAPTIVE_B, arm] = params.prior.b
 
@@ -141,8 +139,8 @@ def _adaptive_kernels(capacity_from: Callable[[AdaptiveState], float]) -> Memory
     @inlined_kernel
     def learn_both(state: PolicyState, arm: int, reward: Reward, params: AdaptiveBoundedParams) -> int:
         memory, value = state.memory, reward.value
-        estimate = adaptive_forgetting.observe(adaptive_forgetting.load(memory, arm), value, params.estimator)
-        adaptive_forgetting.store(memory, arm, estimate)
+        estimate = adaptive.observe(adaptive.load(memory, arm), value, params.estimator)
+        adaptive.store(memory, arm, estimate)
         memory[PLAYS, arm] += 1.0
         capacity = params.capacity if memory[PLAYS, arm] <= params.burn_in else capacity_from(estimate)
         memory[ADAPTIVE_A, arm], memory[ADAPTIVE_B, arm] = bounded(
@@ -214,9 +212,6 @@ class BoundedByVariance(Adaptive):
 
     Parameters
     ----------
-    step_size, floor, loss
-        Parameters of the adaptive estimator with the sums m, w and k, see
-        `dynabandit.estimators.AdaptiveForgetting`.
     memory
         The initial C, used during the burn-in plays of an arm.
 

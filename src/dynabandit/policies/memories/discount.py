@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.horizons.formulas import discount_for
 from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights

@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import MONOTONE, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
 from dynabandit.policies.part import Setting
@@ -355,6 +355,8 @@ class Mixture(Memory):
 
     Rewards are in [0, 1]. The prior of an arm is part of the memory: rules that draw do not add one of their own.
 
+    Cost per step: 8 memories of the arm that was played.
+
     Parameters
     ----------
     strength
@@ -450,21 +452,7 @@ class Mixture(Memory):
 class PoissonMixture(Mixture):
     """A `Mixture` for counts: 0, 1, 2, ...
 
-    Parameters
-    ----------
-    strength
-        The number of counts that the prior of each arm counts as, in [1e-9, 1e6]. Its mean is that of the latest counts
-        of all arms.
-    share
-        The share of its weights that an arm takes over from all arms after each of its counts, in [0, 1].
-    shared_share
-        The share of the weights of all arms that is spread evenly after each count, in [0, 1].
-    sharpness
-        The factor by which the draws are narrower than the posterior, as if there were so many times the counts.
-    surplus
-        How much narrower the draws of an arm become with its share of the remembered counts of all arms, at least 0.
-    idle
-        How much the memories of an idle arm forget, at least 0: in K steps as much as with this number of counts.
+    Cost per step: 8 memories of the arm that was played, each with up to 30 logarithms.
 
     Examples
     --------

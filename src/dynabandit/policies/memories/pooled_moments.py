@@ -17,6 +17,23 @@ from dynabandit.policies.pending_plays import pending_plays
 
 COUNT, MEAN, SQUARES = range(3)  # SQUARES: the sum of the squared deviations from the mean
 SIZE = 3
+ROUNDING = 1e-20  # the same for rewards in any unit, as a share of the squared mean
+ROUNDING_IN_SINGLE = 1e-11
+
+
+@kernel
+def is_variance(variance: float, mean: float) -> bool:
+    """Whether a variance is more than the rounding error of rewards with this mean, in any unit."""
+    return variance > ROUNDING * mean * mean
+
+
+@kernel
+def is_variance_in_single(variance: float, mean: float) -> bool:
+    """The same for the rounding error of a float32."""
+    return variance > ROUNDING_IN_SINGLE * mean * mean
+
+
+is_variance.in_single = is_variance_in_single  # type: ignore[attr-defined]
 
 
 @kernel

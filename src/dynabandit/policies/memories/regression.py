@@ -16,10 +16,12 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.context import Context
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
-from dynabandit.estimators import links, regression_kernels
-from dynabandit.estimators.base import Belief
-from dynabandit.estimators.linear_model import dot, faded, inverse_at, square, theta_at
-from dynabandit.estimators.regression_kernels import (
+from dynabandit.policies.base import PolicyState, Reward, Step, row_of
+from dynabandit.policies.belief import Belief
+from dynabandit.policies.memories import links, regression_kernels
+from dynabandit.policies.memories.linear_model import dot, faded, inverse_at, square, theta_at
+from dynabandit.policies.memories.models import COEFFICIENTS, Draws, ModelKernels, ModelMemory
+from dynabandit.policies.memories.regression_kernels import (
     FORGETTING,
     Kind,
     Regression as Kernels,
@@ -30,8 +32,6 @@ from dynabandit.estimators.regression_kernels import (
     matrix_at,
     number_at,
 )
-from dynabandit.policies.base import PolicyState, Reward, Step, row_of
-from dynabandit.policies.memories.models import COEFFICIENTS, Draws, ModelKernels, ModelMemory
 from dynabandit.policies.part import Setting
 from dynabandit.validation import BOUNDED, COUNTS, LARGEST_FACTOR, LEAST_FACTOR, NORMAL, check_field, listed, number
 
@@ -223,7 +223,17 @@ def model_kernels(link: Callable[..., Any], kind: Kind) -> ModelKernels:
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionMemory(ModelMemory):
-    """A memory whose models are those of `estimators.regression_kernels`."""
+    """A memory whose models are those of `memories.regression_kernels`.
+
+    Parameters
+    ----------
+    prior
+        The precision of the prior of every coefficient, in [1e-12, 1e12]; in a linear regression it is the ridge
+        penalty, in rewards.
+    model
+        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
+        ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.
+    """
 
     rewards = NORMAL
     kind: ClassVar[Kind] = Kind()
@@ -274,14 +284,8 @@ class Regression(RegressionMemory):
 
     Parameters
     ----------
-    prior
-        The precision of the prior of every coefficient, in [1e-12, 1e12]; in a linear regression it is the ridge
-        penalty, in rewards.
     discount
         The factor by which the data fade per step, in (0, 1]; 1 keeps all data. The prior does not fade.
-    model
-        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
-        ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.
 
     Examples
     --------
@@ -374,16 +378,10 @@ class AdaptiveRegression(RegressionMemory):
 
     Parameters
     ----------
-    prior
-        The precision of the prior of every coefficient, in [1e-12, 1e12]; in a linear regression it is the ridge
-        penalty, in rewards.
     step_size
         The step size of the logarithm of the memory, in [0, 1].
     memory
         The memory at first, in steps, in [10, 10000]; its limits are the same.
-    model
-        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
-        ``"hybrid"``: both; ``"auto"``: shared if arms have features of their own, else separate.
 
     Examples
     --------

@@ -11,9 +11,9 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.context import Context
-from dynabandit.estimators import linear_model
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyState, Reward, Step, row_of
+from dynabandit.policies.belief import Belief
+from dynabandit.policies.memories import linear_model
 from dynabandit.policies.memories.mixture import LEAST
 from dynabandit.policies.memories.models import ModelKernels, ModelMemory
 from dynabandit.policies.part import Setting

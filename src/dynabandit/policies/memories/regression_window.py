@@ -8,13 +8,12 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.context import Context
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.estimators import linear_model, links, regression_kernels
-from dynabandit.estimators.linear_model import CLOCK, dot, space_at, square, theta_at
-from dynabandit.estimators.regression_kernels import Kind, make_regression
 from dynabandit.policies.base import PolicyState, Reward, Step, row_of
-from dynabandit.policies.memories import regression
+from dynabandit.policies.memories import linear_model, links, regression, regression_kernels
+from dynabandit.policies.memories.linear_model import CLOCK, dot, space_at, square, theta_at
 from dynabandit.policies.memories.models import ModelKernels
 from dynabandit.policies.memories.regression import RegressionMemory, make_learn, make_prediction
+from dynabandit.policies.memories.regression_kernels import Kind, make_regression
 from dynabandit.policies.part import Setting
 from dynabandit.validation import check_field, integer
 
@@ -144,7 +143,26 @@ def learn_in_period(state: PolicyState, arm: int, reward: Reward, params: Restar
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowRegression(RegressionMemory):
+class RecentRegression(RegressionMemory):
+    """A regression of the rewards of recent steps.
+
+    Parameters
+    ----------
+    model
+        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
+        ``"auto"``: shared if arms have features of their own, else separate.
+
+    Examples
+    --------
+    >>> RecentRegression.models
+    ('auto', 'separate', 'shared')
+    """
+
+    models = ("auto", "separate", "shared")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowRegression(RecentRegression):
     """Predict the rewards of an arm by a linear regression of those of the latest steps. Use it if you know how fast
     the effect of the features changes.
 
@@ -152,11 +170,6 @@ class WindowRegression(RegressionMemory):
     ----------
     window
         The number of steps whose rewards count, at least 1 and at most 100,000; a model keeps them all.
-    prior
-        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
-    model
-        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
-        ``"auto"``: shared if arms have features of their own, else separate.
 
     Examples
     --------
@@ -170,7 +183,6 @@ class WindowRegression(RegressionMemory):
     """
 
     name = "window-regression"
-    models = ("auto", "separate", "shared")
     kernels: ClassVar[Any] = ModelKernels(
         slots=(),
         start=regression.start,
@@ -195,18 +207,13 @@ class WindowRegression(RegressionMemory):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RestartRegression(RegressionMemory):
+class RestartRegression(RecentRegression):
     """Predict the rewards of an arm by a linear regression that forgets everything after every period.
 
     Parameters
     ----------
     period
         The number of steps between two restarts, at least 1.
-    prior
-        The precision of the prior of every coefficient, in [1e-12, 1e12], in rewards: the ridge penalty.
-    model
-        ``"separate"``: a model for each arm; ``"shared"``: one model for all arms, which have features of their own;
-        ``"auto"``: shared if arms have features of their own, else separate.
 
     Examples
     --------
@@ -220,7 +227,6 @@ class RestartRegression(RegressionMemory):
     """
 
     name = "restart-regression"
-    models = ("auto", "separate", "shared")
     kernels: ClassVar[Any] = ModelKernels(
         slots=(), start=regression.start, learn=learn_in_period, predict=predict_in_period, params=RestartParams
     )

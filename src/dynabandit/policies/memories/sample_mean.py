@@ -1,61 +1,61 @@
 """The sample mean: all rewards of an arm have the same weight."""
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
-from dynabandit.estimators import sample_mean
-from dynabandit.estimators.base import Belief
-from dynabandit.estimators.sample_mean import Sums
-from dynabandit.policies.base import PolicyState, Reward, Step
+from dynabandit.core.records import column_reader, column_writer
+from dynabandit.policies.base import PolicyState, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
-from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.base import Memory, per_arm
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import NORMAL
 
+
+class Sums(NamedTuple):
+    """Sums over the rewards so far."""
+
+    total: float
+    squares: float
+    plays: float
+
+
 SLOTS = Sums._fields
 TOTAL, PLAYS = SLOTS.index("total"), SLOTS.index("plays")
+START = Sums(total=0.0, squares=0.0, plays=0.0)
+load = column_reader(Sums)
+store = column_writer(Sums)
 
 
 @kernel
-def start(state: PolicyState, arm: int, params: Any) -> None:
-    """Write nothing: all sums are 0."""
+def observe(sums: Sums, reward: float, params: Any) -> Sums:
+    """Add one reward."""
+    return Sums(sums.total + reward, sums.squares + reward * reward, sums.plays + 1.0)
 
 
 @inlined_kernel
-def observe(state: PolicyState, arm: int, value: float) -> Sums:
+def observe_arm(state: PolicyState, arm: int, reward: float) -> Sums:
     """Add a reward to the sums of an arm and return them."""
-    sums = sample_mean.observe(sample_mean.load(state.memory, arm), value)
-    sample_mean.store(state.memory, arm, sums)
+    sums = observe(load(state.memory, arm), reward, 0.0)
+    store(state.memory, arm, sums)
     return sums
 
 
-@inlined_kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> int:
-    """Add a reward to the sums of an arm."""
-    observe(state, arm, reward.value)
-    return NOBODY
+@kernel
+def mean(sums: Sums) -> float:
+    """Return the mean of the rewards, of which there is at least one."""
+    return sums.total / sums.plays
 
 
 @kernel
-def mean(state: PolicyState, arm: int) -> float:
-    """Return the sample mean."""
-    return state.memory[TOTAL, arm] / state.memory[PLAYS, arm]
-
-
-@kernel
-def weights(state: PolicyState, arm: int) -> Weights:
-    """Return the number of rewards twice."""
-    return Weights(state.memory[PLAYS, arm], state.memory[PLAYS, arm])
-
-
-@kernel
-def size(state: PolicyState, arm: int) -> float:
+def size(sums: Sums) -> float:
     """Return the number of rewards."""
-    return state.memory[PLAYS, arm]
+    return sums.plays
 
 
 @kernel
@@ -63,6 +63,17 @@ def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, pa
     """Return the Beta posterior of equations (20) and (21)."""
     total, plays = state.memory[TOTAL, arm], state.memory[PLAYS, arm]
     return prior.a + total, prior.b + plays - total + assumed_zeros(state, arm, plays)
+
+
+def belief(column: np.ndarray) -> Belief:
+    """Return the mean and variance of the rewards, whose sums are the first numbers of an arm."""
+    sums = Sums(*column[: len(SLOTS)].tolist())
+    plays = sums.plays
+    if plays <= 0.0:
+        return Belief(math.nan, 0.0, 1.0, 0.0)
+    average = mean(sums)
+    variance = max(0.0, sums.squares - average * sums.total) / (plays - 1.0) if plays > 1.0 else 0.0
+    return Belief(average, variance, 1.0, plays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,17 +93,7 @@ class SampleMean(Memory):
 
     name = "sample-mean"
     rewards = NORMAL
-    kernels = MemoryKernels(
-        slots=SLOTS,
-        start=start,
-        learn=learn,
-        mean=mean,
-        weights=weights,
-        size=size,
-        laws=(("beta", beta),),
-        shares=False,
-        counts_rewards=True,
-    )
+    kernels = per_arm(START, observe, mean, size)._replace(laws=(("beta", beta),), counts_rewards=True)
 
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        return sample_mean.belief(Sums(*column[: sample_mean.SIZE].tolist()))
+        return belief(column)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.adaptive_forgetting import is_variance
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import pooled_moments
 from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.pooled_moments import is_variance
 from dynabandit.policies.part import Setting
 from dynabandit.validation import NORMAL
 

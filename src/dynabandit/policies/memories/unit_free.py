@@ -5,27 +5,47 @@ keeps its value, while the rewards of an arm have no variance.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
-from dynabandit.estimators import adaptive_forgetting
-from dynabandit.estimators.adaptive_forgetting import AdaptiveState, UnitFreeParams, is_variance
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import adaptive, pooled_moments
-from dynabandit.policies.memories.adaptive import FORGETTING, M, W
+from dynabandit.policies.memories.adaptive import FORGETTING, AdaptiveState, M, W, moved, slope, stepped
 from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.pooled_moments import is_variance
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
-from dynabandit.validation import NORMAL, set_fields
+from dynabandit.validation import NORMAL, number, set_fields
 
 SLOTS = (*adaptive.SLOTS, "size", "own_variance")
 K, MEAN = SLOTS.index("k"), SLOTS.index("mean")
 SIZE = SLOTS.index("size")  # w^2 / k, 0 without rewards
 OWN_VARIANCE = SLOTS.index("own_variance")  # s^2, or 0 if it is only rounding error
+
+
+class UnitFreeParams(NamedTuple):
+    """The parameters of the estimator for rewards in any unit."""
+
+    step_size: float  # is divided by the variance
+    floor: float
+
+
+def make_unit_free_params(step_size: float | str, floor: float) -> UnitFreeParams:
+    """Check the arguments of the estimator for rewards in any unit and return its parameters."""
+    return UnitFreeParams(number("step_size", step_size, 0.0, 1.0), number("floor", floor, 0.0, 1.0))
+
+
+@kernel
+def observe_unit_free(state: AdaptiveState, reward: float, params: UnitFreeParams) -> AdaptiveState:
+    """Update the state with one reward in any unit: the step size is divided by the variance; no step without one."""
+    gradient = 2.0 * (state.mean - reward) * slope(state)
+    new = moved(state, reward)
+    step = params.step_size / new.variance if is_variance(new.variance, new.mean) else 0.0
+    return stepped(new, step, gradient, params.floor)
 
 
 @kernel
@@ -37,8 +57,8 @@ def start(state: PolicyState, arm: int, params: Any) -> None:
 @inlined_kernel
 def observe(memory: np.ndarray, arm: int, value: float, estimator: UnitFreeParams) -> None:
     """Update the rows of an arm with a value."""
-    estimate = adaptive_forgetting.observe_unit_free(adaptive_forgetting.load(memory, arm), value, estimator)
-    adaptive_forgetting.store(memory, arm, estimate)
+    estimate = observe_unit_free(adaptive.load(memory, arm), value, estimator)
+    adaptive.store(memory, arm, estimate)
     memory[SIZE, arm] = estimate.w * estimate.w / estimate.k
     memory[OWN_VARIANCE, arm] = estimate.variance if is_variance(estimate.variance, estimate.mean) else 0.0
 
@@ -79,7 +99,7 @@ def weights(state: PolicyState, arm: int) -> Weights:
 @kernel
 def log_forgetting(state: PolicyState, arm: int) -> float:
     """Return log(lambda), with a finite value for log(0)."""
-    return adaptive.log_forgetting(adaptive_forgetting.load(state.memory, arm))
+    return adaptive.log_forgetting(adaptive.load(state.memory, arm))
 
 
 @kernel
@@ -100,9 +120,10 @@ def gamma(
 class UnitFree(Memory):
     r"""Forget old rewards in any unit faster when an arm seems to change, and slowly those of idle arms, too.
 
-    The factor of an arm is that of `dynabandit.estimators.UnitFreeForgetting`; while the arm is idle, its weight
-    decreases by :math:`\lambda^{\mathrm{idle} / K}`. Before the rewards of an arm differ, their variance is that of the
-    rewards of all arms.
+    The factor of an arm is that of `Adaptive`, with a step size that is divided by the estimated variance, as the
+    paper's eta_4, but without any constant in the unit of the rewards: there is no step while the rewards have no
+    variance. All rewards times a constant give the same factors. While the arm is idle, its weight decreases by
+    :math:`\lambda^{\mathrm{idle} / K}`. Before the rewards of an arm differ, their variance is that of all arms.
 
     Parameters
     ----------
@@ -116,6 +137,13 @@ class UnitFree(Memory):
     >>> import dynabandit as db
     >>> db.memories.UnitFree(step_size=0.01).parameters
     {'step_size': 0.01, 'floor': 0.0}
+
+    Notes
+    -----
+    The forgetting factor after a reward y, where s^2 is the adaptive variance:
+
+    .. math:: \lambda \leftarrow \lambda - \frac{\eta}{s^2} \, \frac{\partial}{\partial \lambda} \left( \frac{m}{w} - y
+        \right)^2
 
     References
     ----------
@@ -147,7 +175,7 @@ class UnitFree(Memory):
         set_fields(self, step_size=estimator.step_size, floor=estimator.floor)
 
     def params(self, setting: Setting) -> UnitFreeParams:
-        return adaptive_forgetting.make_unit_free_params(self.step_size, self.floor)
+        return make_unit_free_params(self.step_size, self.floor)
 
     def shared_size(self, setting: Setting, family: str | None) -> int:
         return pooled_moments.SIZE
@@ -156,4 +184,4 @@ class UnitFree(Memory):
         return float(column[FORGETTING])
 
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        return adaptive_forgetting.belief(AdaptiveState(*column[: adaptive_forgetting.SIZE].tolist()))
+        return adaptive.belief(column)

@@ -12,14 +12,12 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.estimators import sample_mean
-from dynabandit.estimators.base import Belief
-from dynabandit.estimators.sample_mean import Sums
-from dynabandit.estimators.sliding_window import retract
 from dynabandit.policies.base import PolicyState, Reward
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.horizons.formulas import window_for
-from dynabandit.policies.memories import sample_mean as all_rewards
+from dynabandit.policies.memories import sample_mean
 from dynabandit.policies.memories.base import NOBODY, Memory
+from dynabandit.policies.memories.sample_mean import SampleMean, Sums
 from dynabandit.policies.part import Setting
 from dynabandit.validation import NORMAL, check_field, integer, number
 
@@ -72,6 +70,16 @@ def push(shared: np.ndarray, arm: int, value: float) -> None:
 
 
 @kernel
+def retract(state: Sums, reward: float) -> Sums:
+    """Remove one reward; rounding errors do not move the mean out of [0, 1]."""
+    plays = state.plays - 1.0
+    if plays <= 0.0:
+        return Sums(0.0, 0.0, 0.0)
+    total = min(max(state.total - reward, 0.0), plays)
+    return Sums(total, max(state.squares - reward * reward, 0.0), plays)
+
+
+@kernel
 def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
     """Add a reward to the window."""
     return observe(state, arm, reward.value, params.window)
@@ -84,7 +92,7 @@ def observe(state: PolicyState, arm: int, value: float, window: int) -> int:
     leaving, earlier = take_oldest(state.shared, window)
     if leaving != NOBODY:
         sample_mean.store(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
-    all_rewards.observe(state, arm, value)
+    sample_mean.observe_arm(state, arm, value)
     push(state.shared, arm, value)
     return leaving
 
@@ -123,7 +131,7 @@ class _Window(Memory):
     rewards = NORMAL
 
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        return sample_mean.belief(Sums(*column[: sample_mean.SIZE].tolist()))
+        return sample_mean.belief(column)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +139,8 @@ class Window(_Window):
     """Remember the latest rewards of all arms. Use it if you know how fast the means change.
 
     The window moves with the rewards of all arms; a decision whose reward has not arrived yet does not move it.
+
+    Memory: O(K + window).
 
     Parameters
     ----------
@@ -150,7 +160,7 @@ class Window(_Window):
 
     name = "window"
     follows_horizon = True
-    kernels = all_rewards.SampleMean.kernels._replace(
+    kernels = SampleMean.kernels._replace(
         learn=learn,
         clock=rewards_in_window,
         forget=forget,
@@ -186,7 +196,10 @@ class Window(_Window):
 class GrowingWindow(_Window):
     r"""Remember the latest rewards of all arms, more of them as time goes on, so that no horizon is needed.
 
-    The length after t rewards is :math:`\lceil \lambda t^\alpha \rceil`, at most t and at most the capacity.
+    The window moves with the rewards of all arms. Its length after t of them is :math:`\lceil \lambda t^\alpha
+    \rceil`, at most t and at most the capacity.
+
+    Memory: O(K + capacity).
 
     Parameters
     ----------
@@ -209,7 +222,7 @@ class GrowingWindow(_Window):
     """
 
     name = "growing-window"
-    kernels = all_rewards.SampleMean.kernels._replace(
+    kernels = SampleMean.kernels._replace(
         learn=growing_learn,
         clock=all_rewards_so_far,
         forget=forget,

@@ -10,13 +10,12 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.draws import beta
 from dynabandit.core.special_functions import LARGEST_EXPONENT
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
-from dynabandit.estimators.adaptive_forgetting import UnitFreeParams, load
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, idle_steps
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.memories import adaptive, pooled_moments, unit_free
-from dynabandit.policies.memories.adaptive import FORGETTING, M, W
+from dynabandit.policies.memories.adaptive import FORGETTING, M, W, load
 from dynabandit.policies.memories.base import exponential
-from dynabandit.policies.memories.unit_free import SIZE, UnitFree
+from dynabandit.policies.memories.unit_free import SIZE, UnitFree, UnitFreeParams
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import REVENUE, check_field, number, set_fields
@@ -107,8 +106,6 @@ class AffRevenueTS(Policy):
     prior_weight
         The weight of the prior of a conversion probability, a positive number of rewards; it is not discounted. The
         mean of the prior is the conversion of all arms so far.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

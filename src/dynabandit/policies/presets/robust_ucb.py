@@ -7,23 +7,111 @@ from typing import NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators.adaptive_forgetting import is_variance
-from dynabandit.estimators.base import Belief
-from dynabandit.estimators.catoni_mean import catoni_mean, check_confidence, robust_moments
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.memories import pooled_moments
+from dynabandit.policies.memories.pooled_moments import is_variance
 from dynabandit.policies.pending_plays import pending_plays
 from dynabandit.validation import LARGEST_FACTOR, NORMAL, check_field, integer, number, set_fields
 
 SLOTS = ("count", "mean", "own_variance")  # then the latest rewards, a ring buffer
 COUNT, MEAN, OWN_VARIANCE = range(3)
 RING = len(SLOTS)
+NEWTON_STEPS = 12  # more than enough, because the median of the means of blocks is near the root
+BLOCKS = 5  # of which the variance is the median, so that extreme rewards in two of them do not count
 
 
 class Params(NamedTuple):
     window: int
     level: float
     exploration: float
+
+
+class Moments(NamedTuple):
+    """The mean and the variance of some rewards."""
+
+    mean: float
+    variance: float
+
+
+@kernel
+def block_moments(rewards: np.ndarray, first: int, spacing: int) -> Moments:
+    """Return mean and variance of each `spacing`-th reward from `first` on; the variance of one reward is 0."""
+    count = 0.0
+    mean = 0.0
+    squares = 0.0
+    for i in range(first, rewards.size, spacing):
+        count += 1.0
+        deviation = rewards[i] - mean
+        mean += deviation / count
+        squares += deviation * (rewards[i] - mean)
+    return Moments(mean, squares / (count - 1.0) if count > 1.0 else 0.0)
+
+
+@kernel
+def median_of_five(a: float, b: float, c: float, d: float, e: float) -> float:
+    """Return the number with at most two smaller and at most two larger ones.
+
+    Examples
+    --------
+    >>> median_of_five(9.0, 1.0, 4.0, 4.0, 7.0)
+    4.0
+    """
+    five = (a, b, c, d, e)
+    for one in five:
+        below = 0
+        above = 0
+        for other in five:
+            if other < one:
+                below += 1
+            elif other > one:
+                above += 1
+        if below <= 2 and above <= 2:
+            return one
+    return a
+
+
+@kernel
+def robust_moments(rewards: np.ndarray) -> Moments:
+    """Return the medians of the means and of the variances of five blocks; with few rewards, the sample moments."""
+    sample = block_moments(rewards, 0, 1)
+    if rewards.size < 2 * BLOCKS:
+        return sample
+    a, b = block_moments(rewards, 0, BLOCKS), block_moments(rewards, 1, BLOCKS)
+    c, d = block_moments(rewards, 2, BLOCKS), block_moments(rewards, 3, BLOCKS)
+    e = block_moments(rewards, 4, BLOCKS)
+    variance = median_of_five(a.variance, b.variance, c.variance, d.variance, e.variance)
+    if not is_variance(variance, sample.mean):
+        return sample
+    return Moments(median_of_five(a.mean, b.mean, c.mean, d.mean, e.mean), variance)
+
+
+@kernel
+def catoni_mean(rewards: np.ndarray, moments: Moments, level: float) -> float:
+    """Return the root theta of sum psi(alpha (x - theta)), by Newton's method from `moments.mean`.
+
+    psi(x) = sign(x) log(1 + |x| + x^2 / 2) grows slowly beyond about 1, and alpha = sqrt(2 level / (n variance)).
+    """
+    if not is_variance(moments.variance, moments.mean):
+        return moments.mean
+    alpha = math.sqrt(2.0 * level / (rewards.size * moments.variance))
+    theta = moments.mean
+    for _ in range(NEWTON_STEPS):
+        value = 0.0
+        slope = 0.0
+        for i in range(rewards.size):
+            x = alpha * (rewards[i] - theta)
+            size = abs(x)
+            inside = 1.0 + size + 0.5 * size * size
+            value += math.copysign(math.log(inside), x)
+            slope += (1.0 + size) / inside
+        theta += min(max(value / slope, -1.0), 1.0) / alpha  # far from the root, the slope is too small
+    return theta
+
+
+def check_confidence(confidence: float) -> float:
+    """Return a confidence in (0, 1) as a float; with 1, alpha would be 0."""
+    return number("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
 
 
 @kernel

@@ -8,8 +8,8 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.draws import beta_odds, not_empty, probability
 from dynabandit.core.streams import LARGEST_STEP, SCORE, SECOND
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior, beta_belief, checked_prior
 from dynabandit.policies.memories import discount as historic
 from dynabandit.policies.pending_plays import assumed_zeros
@@ -88,9 +88,6 @@ class FDSWTS(Policy):
         environments of 1,000 steps for max and mean; for min they used 0.95 and 75.
     prior
         The Beta prior of both posteriors of each arm, a pair of numbers in [1e-12, 1e12].
-    burn_in
-        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
-        first step.
 
     Examples
     --------

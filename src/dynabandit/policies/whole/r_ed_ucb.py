@@ -8,8 +8,8 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.estimators.base import Belief
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.belief import Belief
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.validation import check_field, integer, number
 
@@ -104,8 +104,6 @@ class REdUCB(Policy):
         The share of the plays of an arm that are recent, in (0, 0.5).
     window
         The largest number h of recent plays, which bounds the memory; the paper has no bound.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

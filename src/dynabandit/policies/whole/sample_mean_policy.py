@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.estimators import sample_mean
-from dynabandit.estimators.base import Belief
-from dynabandit.estimators.sample_mean import Sums
 from dynabandit.policies.base import Policy, PolicyState, Reward
-from dynabandit.policies.memories.sample_mean import SLOTS, observe
+from dynabandit.policies.belief import Belief
+from dynabandit.policies.memories import sample_mean
+from dynabandit.policies.memories.sample_mean import SLOTS, observe_arm as observe
 
 __all__ = ["SLOTS", "SampleMeanPolicy", "learn", "observe", "start"]
 
@@ -30,4 +29,4 @@ class SampleMeanPolicy(Policy):
     """A policy whose first slots are the sums of the sample mean."""
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        return sample_mean.belief(Sums(*column[: sample_mean.SIZE].tolist()))
+        return sample_mean.belief(column)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.streams import LARGEST_STEP
-from dynabandit.estimators import sample_mean
-from dynabandit.estimators.sliding_window import retract
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
+from dynabandit.policies.memories import sample_mean
+from dynabandit.policies.memories.window import retract
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.whole import sample_mean_policy
 from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
@@ -93,8 +93,6 @@ class WSWA(SampleMeanPolicy):
         The sub-Gaussian parameter of the rewards, in (0, 1e12]: 1/2 is valid for all rewards in [0, 1].
     capacity
         The largest M, which bounds the memory.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

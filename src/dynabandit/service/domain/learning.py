@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from dynabandit.bandit import Bandit
-from dynabandit.estimators import settling_age
 from dynabandit.service.domain.decision_details import read_details
 from dynabandit.service.domain.events import LEARN, EventRow, HeldDecision, Settlement
+from dynabandit.stats import settling_age
 
 AT_ONCE = "at-once"  # a reward is learned when it arrives, the default reward at the end of the window
 HELD = "held"  # a decision is learned at the end of its window

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from dynabandit.estimators.base import Belief
+from dynabandit.policies.belief import Belief
 from dynabandit.service.projections.bandit_history import BanditHistory
 from dynabandit.stats.best_arm import best_of_means, best_of_shares
 from dynabandit.stats.intervals import Estimate, difference_of_estimates, normal, ratio_of_estimates, wilson

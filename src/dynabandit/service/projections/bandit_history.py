@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.bandit import Bandit
-from dynabandit.estimators.base import Belief
+from dynabandit.policies.belief import Belief
 from dynabandit.service.domain.applied_changes import apply_change
 from dynabandit.service.domain.decision_details import DecisionDetails, read_details
 from dynabandit.service.domain.events import (

@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dynabandit.catalogue import entries, fields_of
-from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, resolved
+from dynabandit.catalogue import fields_of, part_menus, part_names, summary
+from dynabandit.plugins import composes
+from dynabandit.policies import AUTO, CONTEXTUAL_POLICIES, POLICIES, Policy, policy_class, resolved
 from dynabandit.service.domain.names import MAX_NAME, in_namespace, is_whole
 from dynabandit.service.domain.warm_start import bandit_to_compile, is_compiled, needed_functions
 from dynabandit.service.errors import NotFoundError, StoreError
@@ -48,14 +49,14 @@ def described(policies: Mapping[str, type[Policy]]) -> list[dict[str, Any]]:
     >>> next(one for one in described(POLICIES) if one["name"] == "aff-ots")["fields"][0]["name"]
     'step_size'
     """
-    found = []
-    for entry in entries(policies):
-        policy = policies[entry.name]
-        if policy.informed:  # an oracle policy knows the true means, so it can only be simulated
-            continue
-        fields = [field._asdict() for field in fields_of(policy)]
-        found.append({"name": entry.name, "text": entry.description, "fields": fields})
-    return found
+    # An oracle policy knows the true means, so it can only be simulated
+    return [describe(policy) for policy in policies.values() if not policy.informed]
+
+
+def describe(policy: type[Policy]) -> dict[str, Any]:
+    """Return the name, description, parameters and parts of a policy."""
+    fields = [field._asdict() for field in fields_of(policy)]
+    return {"name": policy.name, "text": summary(policy), "fields": fields, "parts": part_names(policy)}
 
 
 def similar_names(store: Store, name: str) -> list[str] | None:
@@ -87,13 +88,24 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
     async def catalogue(service: Service, request: Request) -> Response:
         with_features = {"policies": described(CONTEXTUAL_POLICIES), "recommended": resolved(AUTO, contextual=True)}
         return json_response(
-            {"policies": described(POLICIES), "recommended": resolved(AUTO), "with_features": with_features}
-        )
+            {
+                "policies": described(POLICIES), "recommended": resolved(AUTO), "with_features": with_features,
+                "parts": part_menus() if composes() else None,
+            }
+        )  # fmt: skip
+
+    async def policy(service: Service, request: Request) -> Response:
+        try:
+            return json_response({"policy": describe(policy_class(request.query_params.get("name", "")[:MAX_NAME]))})
+        except ValueError as error:  # the parts do not fit, which a form shows beside its menus
+            return json_response({"problem": str(error)})
 
     async def compiled(service: Service, request: Request) -> Response:
-        name = request.query_params.get("policy", "")
-        if name not in {**POLICIES, **CONTEXTUAL_POLICIES}:
-            raise NotFoundError(f"there is no policy {name[:100]!r}")
+        name = request.query_params.get("policy", "")[:MAX_NAME]
+        try:
+            policy_class(name)
+        except ValueError:
+            raise NotFoundError(f"there is no policy {name[:100]!r}") from None
         bandit = bandit_to_compile(name, {})
         return json_response(
             {"compiled": await asyncio.to_thread(is_compiled, bandit.policy, *needed_functions(bandit))}
@@ -119,6 +131,7 @@ def routes(service: Service, follower: LogFollower) -> list[Route]:
         page(service, "/", overview),
         page(service, "/bandits/{name:bandit}", bandit),
         page(service, "/pages/policies", catalogue, "read"),
+        page(service, "/pages/policy", policy, "read"),
         page(service, "/pages/compiled", compiled, "read"),
         page(service, "/pages/who", role, "read"),
         page(service, "/pages/bandits", overview_stream, "read"),

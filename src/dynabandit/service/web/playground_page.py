@@ -1,5 +1,6 @@
 """The playground: its page, checking a run, and streaming the results of a run."""
 
+import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +15,7 @@ from starlette.types import Send
 
 from dynabandit import playground
 from dynabandit.playground import form_fields, tour
+from dynabandit.playground.link import LONGEST
 from dynabandit.service.errors import InvalidValueError, OverloadedError
 from dynabandit.service.http.authorisation import authorise
 from dynabandit.service.http.request_bodies import decode_body
@@ -46,17 +48,28 @@ class CheckedRun(msgspec.Struct):
     python: str = ""
 
 
-async def _read_link(request: Request) -> str:
-    return decode_body(RUN_REQUEST, await read_body(request, LARGEST_BODY)).link
+async def _read_trial(request: Request) -> playground.Trial:
+    """Return the run of a request; in another thread, because compositions take some milliseconds to be made."""
+    link = decode_body(RUN_REQUEST, await read_body(request, LARGEST_BODY)).link
+    return await asyncio.to_thread(playground.read, link)
 
 
 async def check(service: Service, request: Request) -> Response:
     """Report what is wrong with a run; invalid input is a normal result here, not an error."""
     try:
-        trial = playground.read(await _read_link(request))
+        trial = await _read_trial(request)
     except playground.SpecError as error:
         return json_response(CheckedRun(error.problems))
     return json_response(CheckedRun([], trial.query, playground.toml(trial), playground.python(trial)))
+
+
+async def policy(service: Service, request: Request) -> Response:
+    """Report what the form shows of a policy, or why its parts do not fit."""
+    name = request.query_params.get("name", "")[:LONGEST]
+    try:
+        return json_response({"policy": await asyncio.to_thread(form_fields.describe, name)})
+    except ValueError as error:
+        return json_response({"problem": str(error)})
 
 
 class RunStream(StreamingResponse):
@@ -128,7 +141,7 @@ def routes(service: Service, workers: WorkerPool) -> list[Route]:
 
     async def run(service: Service, request: Request) -> Response:
         try:
-            trial = playground.read(await _read_link(request))
+            trial = await _read_trial(request)
         except playground.SpecError as error:
             raise InvalidValueError(str(error)) from None
         return RunStream(workers, trial.query, functools.partial(authorise, service, request, "read"))
@@ -138,4 +151,5 @@ def routes(service: Service, workers: WorkerPool) -> list[Route]:
         for base in ("/playground", "/lab")
         for name, handler in (("check", check), ("run", run))
     ]
-    return [page(service, "/playground", show), page(service, "/lab", redirect), *actions]
+    described = page(service, "/playground/policy", policy, "read")
+    return [page(service, "/playground", show), page(service, "/lab", redirect), described, *actions]

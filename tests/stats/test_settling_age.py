@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynabandit.core.compilation import compiled
-from dynabandit.estimators.settling_age import AGE, COUNT, FEWEST, FIRST, ORIGIN, RATIO, SIZE, observe, start, update
+from dynabandit.stats.settling_age import AGE, COUNT, FEWEST, FIRST, ORIGIN, RATIO, SIZE, observe, start, update
 
 WINDOW = 600.0
 DAY = 86_400.0

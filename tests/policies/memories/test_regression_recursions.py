@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynabandit.estimators import adaptive_forgetting
-from dynabandit.estimators.adaptive_forgetting import START, make_params, observe
+from dynabandit.policies.memories import adaptive as adaptive_forgetting
+from dynabandit.policies.memories.adaptive import START, make_params, observe
 from oracles.regression import LINKS, Regression
 
 

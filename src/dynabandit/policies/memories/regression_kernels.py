@@ -1,7 +1,7 @@
 r"""Kernels of Bayesian regressions: linear, logistic and Poisson, without, with fixed and with adaptive forgetting.
 
-A model is that of `estimators.linear_model`, followed by what the kind of regression needs besides. With
-:math:`\eta = \theta' x`, the mean p of a reward, its weight v (`estimators.links`) and the error e = r - p, a reward is
+A model is that of `memories.linear_model`, followed by what the kind of regression needs besides. With
+:math:`\eta = \theta' x`, the mean p of a reward, its weight v (`memories.links`) and the error e = r - p, a reward is
 learnt by one Newton step, after the data were discounted by :math:`\lambda^m`, where m is the number of steps since the
 previous reward:
 
@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
-from dynabandit.estimators import linear_model
-from dynabandit.estimators.linear_model import CLOCK, dot, inverse_at, left_at, quadratic, space_at, theta_at
+from dynabandit.policies.memories import linear_model
+from dynabandit.policies.memories.linear_model import CLOCK, dot, inverse_at, left_at, quadratic, space_at, theta_at
 
 SHORTEST_MEMORY, LONGEST_MEMORY = 10.0, 10_000.0
 SHORTEST, LONGEST = math.log(SHORTEST_MEMORY), math.log(LONGEST_MEMORY)
@@ -244,7 +244,7 @@ def adapt(model: np.ndarray, dimension: int, gradient: float, step_size: float) 
 
 @functools.cache  # so that policies with the same model share its kernels
 def make_regression(link: Callable[..., Any], kind: Kind) -> Regression:
-    """Return the kernels of a regression with a link of `estimators.links`."""
+    """Return the kernels of a regression with a link of `memories.links`."""
     adaptive, matrices, restore = kind.adaptive, kind.matrices, make_restore(kind)
     forget = reset if matrices > 0 else linear_model.reset
 

@@ -1,14 +1,16 @@
 """Regressions of rewards on features as objects: least squares, logistic and Poisson, with or without forgetting."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import compiled
-from dynabandit.estimators import linear_model, links, regression_kernels
-from dynabandit.estimators.regression_kernels import Kind, Regression, RegressionParams, make_regression
+from dynabandit.core.docstrings import descriptions_of, with_parameters
+from dynabandit.policies.memories import linear_model, links, regression_kernels
+from dynabandit.policies.memories.regression_kernels import Kind, Regression, RegressionParams, make_regression
 from dynabandit.validation import BOUNDED, COUNTS, LARGEST_FACTOR, LEAST_FACTOR, NORMAL, RewardDomain, integer, number
 
 ADAPTIVE = "adaptive"
@@ -40,10 +42,28 @@ def kernels_of(link: Callable[..., Any], kind: Kind, is_compiled: bool) -> Regre
 
 
 class RegressionEstimator:
-    """Base class of the regressions."""
+    r"""Base class of the regressions.
+
+    Parameters
+    ----------
+    dimension
+        The number of features, at most 256. No constant is added: make one of the features 1.
+    prior
+        The precision of the prior of every coefficient, positive; for least squares it is the ridge penalty, in
+        rewards. It is not forgotten.
+    forgetting
+        The factor by which the data fade per step, in (0, 1], or ``"adaptive"``.
+    step_size, memory
+        If it is adaptive: the step size of the logarithm of the memory :math:`1 / (1 - \lambda)`, and the memory at
+        first.
+    """
 
     link: ClassVar[Callable[..., Any]]
     rewards: ClassVar[RewardDomain]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = with_parameters(inspect.cleandoc(cls.__doc__ or ""), descriptions_of(RegressionEstimator))
 
     def __init__(
         self,
@@ -115,18 +135,6 @@ class RegressionEstimator:
 class LeastSquares(RegressionEstimator):
     r"""Recursive least squares: Bayesian linear regression, updated with each reward in O(d^2).
 
-    Parameters
-    ----------
-    dimension
-        The number of features, at most 256. No constant is added: make one of the features 1.
-    prior
-        The precision of the prior of every coefficient, positive, in rewards: the ridge penalty. It is not forgotten.
-    forgetting
-        The factor by which the data fade per step, in (0, 1], or ``"adaptive"``.
-    step_size, memory
-        If it is adaptive: the step size of the logarithm of the memory :math:`1 / (1 - \lambda)`, and the memory at
-        first.
-
     Examples
     --------
     >>> from dynabandit.estimators import LeastSquares
@@ -139,7 +147,7 @@ class LeastSquares(RegressionEstimator):
 
     Notes
     -----
-    The recursions are those of `estimators.regression_kernels`. Features that never vary are harmless: the prior bounds
+    The recursions are those of `memories.regression_kernels`. Features that never vary are harmless: the prior bounds
     the variance in all directions.
 
     References
@@ -153,18 +161,6 @@ class LeastSquares(RegressionEstimator):
 
 class LogisticRegression(RegressionEstimator):
     r"""Bayesian logistic regression of rewards in [0, 1]: one Newton step per reward, in O(d^2).
-
-    Parameters
-    ----------
-    dimension
-        The number of features, at most 256. No constant is added: make one of the features 1.
-    prior
-        The precision of the prior of every coefficient, positive. It is not forgotten.
-    forgetting
-        The factor by which the data fade per step, in (0, 1], or ``"adaptive"``.
-    step_size, memory
-        If it is adaptive: the step size of the logarithm of the memory :math:`1 / (1 - \lambda)`, and the memory at
-        first.
 
     Examples
     --------
@@ -187,18 +183,6 @@ class LogisticRegression(RegressionEstimator):
 class PoissonRegression(RegressionEstimator):
     r"""Bayesian Poisson regression of counts: the logarithm of the mean is linear; one step per count, in O(d^2).
 
-    Parameters
-    ----------
-    dimension
-        The number of features, at most 256. No constant is added: make one of the features 1.
-    prior
-        The precision of the prior of every coefficient, positive. It is not forgotten.
-    forgetting
-        The factor by which the data fade per step, in (0, 1], or ``"adaptive"``.
-    step_size, memory
-        If it is adaptive: the step size of the logarithm of the memory :math:`1 / (1 - \lambda)`, and the memory at
-        first.
-
     Examples
     --------
     >>> from dynabandit.estimators import PoissonRegression
@@ -210,7 +194,7 @@ class PoissonRegression(RegressionEstimator):
 
     References
     ----------
-    Our own, in analogy to `LogisticRegression`; `estimators.links` explains the weight of large counts.
+    Our own, in analogy to `LogisticRegression`; `memories.links` explains the weight of large counts.
     """
 
     link = staticmethod(links.log)
