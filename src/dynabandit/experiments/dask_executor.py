@@ -145,8 +145,10 @@ class DaskExecutor:
         ended: Futures = queue.SimpleQueue()
         silent = ProgressReporter()
         futures = [
-            self._submit(ended, compile_ahead, *needed, len(there), silent, workers=there, allow_other_workers=True)
-            for there in hosts.values()
+            self._submit(
+                ended, compile_ahead, *needed, len(addresses), silent, workers=addresses, allow_other_workers=True
+            )
+            for addresses in hosts.values()
         ]
         for _ in futures:
             self._result(self._wait(ended, reporter), reporter)

@@ -7,13 +7,13 @@ from dynabandit.paper import criteria, lookup
 from dynabandit.paper.lookup import ADAPTIVE, ARMS, CASES, MANY, POLICIES, case_id
 from dynabandit.paper.rule_types import (
     BoundCoverage,
+    ClaimRule,
     Comparison,
     ComparisonAtSetting,
     ComparisonWithOthers,
     MoreArms,
     Reaction,
     RelativeSensitivity,
-    Rule,
     Sensitivity,
 )  # fmt: skip
 
@@ -32,7 +32,7 @@ class Claim:
     """What the paper says, paraphrased."""
     rule: str
     """How it is judged, in one sentence."""
-    rules: tuple[Rule, ...]
+    rules: tuple[ClaimRule, ...]
 
     @property
     def experiments(self) -> tuple[str, ...]:

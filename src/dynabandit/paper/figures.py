@@ -9,7 +9,7 @@ from dynabandit.paper import lookup
 from dynabandit.paper.lookup import FLOORED, case_id, experiment_title, policy_key, policy_name, was_run
 from dynabandit.paper.variants import compare_variants
 from dynabandit.report import panels
-from dynabandit.report.figures import Block, Figure, coverage, stacked
+from dynabandit.report.figures import Figure, PanelBlock, coverage, stacked
 from dynabandit.report.panels import CurveGroup, Intervals, Row, Series
 from dynabandit.report.style import other_style, style
 from dynabandit.results import Results, Run
@@ -78,10 +78,10 @@ def small_changes(results: Results) -> Figure:
     series = _compared(results, experiment)
     groups = _groups(results, experiment)
     share = panels.shares("Share of correct selections", series, groups, CHANGES)
-    blocks = [stacked("Few changes", series, groups), Block("Share of correct selections", (share,))]
+    blocks = [stacked("Few changes", series, groups), PanelBlock("Share of correct selections", (share,))]
     means = [path for path in results.paths if path.environment == experiment]
     if means:
-        blocks.insert(0, Block("Mean rewards", (panels.paths("Mean rewards", means[0], steps=True),)))
+        blocks.insert(0, PanelBlock("Mean rewards", (panels.paths("Mean rewards", means[0], steps=True),)))
     text = _caption(results, experiment) + " The shares, with 95 % bands, are averages over 50 steps."
     title = "A small number of changes"
     return Figure("", title, text, tuple(blocks), columns=1, by_row=True, experiments=(experiment,))
@@ -91,7 +91,7 @@ def sample_paths(results: Results, number: int) -> Figure:
     """Mean rewards of a case in a few replications."""
     found = [path for path in results.paths if path.environment == f"case-{number}"]
     blocks = tuple(
-        Block(f"Path {index}", (panels.paths(f"Case {number}, path {index}", path, steps=number in ABRUPT),))
+        PanelBlock(f"Path {index}", (panels.paths(f"Case {number}, path {index}", path, steps=number in ABRUPT),))
         for index, path in enumerate(found, start=1)
     )
     text = f"Mean reward of both arms in the first {len(found)} replications."
@@ -120,7 +120,7 @@ def sensitivity(results: Results, title: str, stem: str, parameters: dict[str, t
     return Figure("", title, text, blocks, columns=len(found) or 1)
 
 
-def _settings(results: Results, experiment: str, policy: str, parameter: str, values: Sequence[Any]) -> Block:
+def _settings(results: Results, experiment: str, policy: str, parameter: str, values: Sequence[Any]) -> PanelBlock:
     series = []
     for index, value in enumerate(values):
         run = lookup.run_at(results, experiment, policy, parameter, value)
@@ -150,7 +150,7 @@ def memory(results: Results) -> Figure:
             series.append(Series(run, f"{policy_name(policy)}, C = {value}", style(policy)))
     series += [_named(run, policy_key(run)) for run in results.select(experiment="memory", policy="aff-ots")]
     text = f"Case 1 with two arms, {_replications(results, 'memory')}; AFF-OTS, which has no C, for comparison."
-    block = Block("Total regret", (panels.totals("Case 1, 2 arms: total regret", series),))
+    block = PanelBlock("Total regret", (panels.totals("Case 1, 2 arms: total regret", series),))
     return Figure("", "Dynamic Thompson sampling and its memory C", text, (block,), columns=1)
 
 
@@ -167,12 +167,12 @@ def variants(results: Results, title: str, text: str, pair: tuple[str, str], exp
         if was_run(results, experiment) and after in lookup.runs_by_policy(results, experiment):
             heading = experiment_title(experiment).capitalize()
             series = _compared(results, experiment, ("ucb", before, after))
-            blocks.append(Block(heading, (panels.regret(heading, series),)))
+            blocks.append(PanelBlock(heading, (panels.regret(heading, series),)))
     rows = tuple(
         Row(one.experiment.capitalize(), style(after), one.ratio) for one in compare_variants(results, before, after)
     )
     heading = f"{policy_name(after)} over {policy_name(before)}"
-    blocks.append(Block(heading, (Intervals(heading, "ratio of mean total regret", rows),)))
+    blocks.append(PanelBlock(heading, (Intervals(heading, "ratio of mean total regret", rows),)))
     return Figure("", title, text, tuple(blocks) if rows else ())
 
 

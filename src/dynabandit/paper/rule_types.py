@@ -41,7 +41,7 @@ class ClaimPart:
         return "against" if high <= self.criterion.low or low >= self.criterion.high else "open"
 
 
-class Rule(Protocol):
+class ClaimRule(Protocol):
     """A rule names the experiments that it needs and measures its parts."""
 
     @property

@@ -14,7 +14,7 @@ from dynabandit.stats import intervals
 
 
 @dataclass(frozen=True)
-class Block:
+class PanelBlock:
     """Panels that are stacked above each other under one legend."""
 
     title: str
@@ -28,7 +28,7 @@ class Figure:
     id: str
     title: str
     caption: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[PanelBlock, ...]
     columns: int = 2
     """How many blocks are side by side on the page."""
     by_row: bool = False
@@ -102,8 +102,10 @@ def _experiment(group: Group) -> Figure:
     together = panels.by_rank(series)
     if together:  # boxes in the order of the groups, so that a group has no gaps
         series = sorted(series, key=panels.mean_total)
-    block = Block("", (panels.regret("Cumulative regret", series, together), panels.totals("Total regret", series)))
-    share = Block("", (panels.shares("Share of correct selections", series, together),))
+    block = PanelBlock(
+        "", (panels.regret("Cumulative regret", series, together), panels.totals("Total regret", series))
+    )
+    share = PanelBlock("", (panels.shares("Share of correct selections", series, together),))
     count = group.runs[0].replications
     text = f"Means over {count:,} replications with 95 % bands, and boxes of total regret."
     # The id becomes part of file names, and results may come from anyone
@@ -122,7 +124,7 @@ def _sample_paths(results: Results) -> Iterator[Figure]:
         name = paths[0].environment
         # Steps are right for jumps and look like a line where means drift
         lines = [panels.paths(f"{name}, path {index}", path, steps=True) for index, path in enumerate(paths, start=1)]
-        blocks = tuple(Block(f"Path {index}", (panel,)) for index, panel in enumerate(lines, start=1))
+        blocks = tuple(PanelBlock(f"Path {index}", (panel,)) for index, panel in enumerate(lines, start=1))
         text = f"Mean reward of each arm in the first {len(paths)} replications."
         title = f"{name}, {paths[0].arms} arms: sample paths"
         yield Figure(f"sample-paths-{number}-{name}", title, text, blocks, columns=min(3, len(paths)))
@@ -134,10 +136,10 @@ def _labelled(runs: Sequence[Run]) -> list[Series]:
     return [Series(run, run.label, look) for run, look in zip(runs, looks, strict=True)]
 
 
-def stacked(title: str, series: Sequence[Series], groups: tuple[CurveGroup, ...] = ()) -> Block:
+def stacked(title: str, series: Sequence[Series], groups: tuple[CurveGroup, ...] = ()) -> PanelBlock:
     """Return cumulative regret above boxes of total regret."""
     curves = panels.regret(title if groups else f"{title}: cumulative regret", series, groups)
-    return Block(title, (curves, panels.totals(f"{title}: total regret", series)))
+    return PanelBlock(title, (curves, panels.totals(f"{title}: total regret", series)))
 
 
 def coverage(results: Results) -> Figure:
@@ -156,6 +158,6 @@ def coverage(results: Results) -> Figure:
             lines.append(Line(f"{count:,} observations", look, means, value, low, high))
         title = f"Step size {size:g}"
         panel = Lines(title, "mean reward", "share beyond the bound", tuple(lines), percent=True, level=0.05)
-        blocks.append(Block(title, (panel,)))
+        blocks.append(PanelBlock(title, (panel,)))
     text = "Share of streams in which the mean reward lies above the adaptive mean plus the bonus; dashed: 5 %."
     return Figure("bounds", "Coverage of the adaptive bound", text, tuple(blocks), columns=3)

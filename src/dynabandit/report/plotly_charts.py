@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.report.figures import Block
+from dynabandit.report.figures import PanelBlock
 from dynabandit.report.panels import Boxes, Intervals, Line, Lines, Panel
 
 GREY = "rgba(128, 128, 128, 0.8)"
@@ -16,7 +16,7 @@ LONG = 20  # characters
 MARGINS = {"l": 56, "r": 12, "t": 8, "b": 44}
 
 
-def chart(block: Block) -> dict[str, Any]:
+def chart(block: PanelBlock) -> dict[str, Any]:
     """Return data, layout and height of a block, with what the page needs for its legend."""
     heights = [_height(panel) for panel in block.panels]
     inside = sum(heights) + GAP * (len(heights) - 1)

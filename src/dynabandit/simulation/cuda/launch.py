@@ -161,10 +161,10 @@ class _Batch:
 
     def spread(self, rows: np.ndarray, index: Any, *, exact: bool = False) -> Any:
         """Return an array on the GPU with the row of its index for each replication."""
-        there = self.send(rows, exact=exact)
-        copies = self.empty(rows.shape[1:], there.dtype)
+        on_device = self.send(rows, exact=exact)
+        copies = self.empty(rows.shape[1:], on_device.dtype)
         size = math.prod(rows.shape[1:])
-        flat = there.reshape(len(rows), size), index, copies.reshape(self.replications, size)
+        flat = on_device.reshape(len(rows), size), index, copies.reshape(self.replications, size)
         self.kernels.spread_kernel()[self.launch(size)](*flat)
         return copies
 
@@ -234,9 +234,9 @@ class _Player:
         law, delay = batch.request.environment.reward_functions, batch.request.delay
         context = batch.request.environment.context
         states, index = distinct_states(policy, arms, changes, horizon, law, delay, context)
-        there = batch.send(index)
+        index_on_device = batch.send(index)
         self.state = [
-            batch.spread(part, there, exact=name == "optimal")
+            batch.spread(part, index_on_device, exact=name == "optimal")
             if part.size
             else batch.empty((1,) * (part.ndim - 1), part.dtype)
             for name, part in states._asdict().items()
@@ -275,14 +275,14 @@ class _Player:
 
     def prepare_collecting(self) -> None:
         """Write to the arrays of the record, so that the system gives them memory while the GPU is busy."""
-        for here in self.row[1:]:
-            here.fill(0)
+        for array in self.row[1:]:
+            array.fill(0)
 
     def collect(self) -> None:
         """Copy back what was recorded."""
-        for here, there in zip(self.row[1:], self.record[1:], strict=True):
-            if here.size:
-                there[: len(here)].copy_to_host(here)
+        for host, device in zip(self.row[1:], self.record[1:], strict=True):
+            if host.size:
+                device[: len(host)].copy_to_host(host)
 
 
 def _round_up(count: int, multiple: int) -> int:
