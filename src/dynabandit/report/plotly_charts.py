@@ -154,16 +154,16 @@ def _intervals(panel: Intervals) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": _short([one.value for one in estimates]),
+        "x": _short([estimate.value for estimate in estimates]),
         "y": [row.name for row in panel.rows],
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": _short([one.high - one.value for one in estimates]),
-            "arrayminus": _short([one.value - one.low for one in estimates]),
+            "array": _short([estimate.high - estimate.value for estimate in estimates]),
+            "arrayminus": _short([estimate.value - estimate.low for estimate in estimates]),
         },
         "marker": {"color": style.colour, "symbol": style.marker, "size": 9},
-        "customdata": [[*_short([one.low, one.high])] for one in estimates],
+        "customdata": [[*_short([estimate.low, estimate.high])] for estimate in estimates],
         "hovertemplate": "%{y}: %{x:.3~g}<br>95 %: %{customdata[0]:.3~g} to %{customdata[1]:.3~g}<extra></extra>",
         "name": panel.title,
     }
