@@ -1,5 +1,6 @@
 """Policies that are a memory, a rule and perhaps a detector: presets with a name of their own, and all others."""
 
+import functools
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
@@ -72,6 +73,10 @@ class Preset(Policy):
 
     def parts(self) -> tuple[Memory, Rule, Detector | None]:
         """Return the memory, the rule and the detector with the parameters of this policy."""
+        return self._parts
+
+    @functools.cached_property  # a bandit asks for them several times per decision
+    def _parts(self) -> tuple[Memory, Rule, Detector | None]:
         names = field_names(_visible(self.made_of))
         made = [
             part(**{one.name: getattr(self, names[part, one.name]) for one in fields(part)})
