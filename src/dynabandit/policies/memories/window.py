@@ -140,6 +140,8 @@ class Window(_Window):
 
     The window moves with the rewards of all arms; a decision whose reward has not arrived yet does not move it.
 
+    Memory: O(K + window).
+
     Parameters
     ----------
     window
@@ -194,7 +196,10 @@ class Window(_Window):
 class GrowingWindow(_Window):
     r"""Remember the latest rewards of all arms, more of them as time goes on, so that no horizon is needed.
 
-    The length after t rewards is :math:`\lceil \lambda t^\alpha \rceil`, at most t and at most the capacity.
+    The window moves with the rewards of all arms. Its length after t of them is :math:`\lceil \lambda t^\alpha
+    \rceil`, at most t and at most the capacity.
+
+    Memory: O(K + capacity).
 
     Parameters
     ----------
