@@ -146,7 +146,8 @@ def rows(ids: list[str]) -> list[Row]:
         ("create, long names of 50,000 arms", "PUT", "/v1/bandits/c6-{number}",
          lambda: json.dumps({"arms": [f"{number:\u00e9<100}" for number in range(50_000)], "policy": "ucb"},
                             ensure_ascii=False)),
-        ("create, 10 MB of arms", "PUT", "/v1/bandits/c4-{number}", lambda: filled('{"arms":[', endless('"a"'), "]}", LARGE_BODY)),
+        ("create, 10 MB of arms", "PUT", "/v1/bandits/c4-{number}",
+         lambda: filled('{"arms":[', endless('"a"'), "]}", LARGE_BODY)),
     ]  # fmt: skip
     for bandit, arms in (("c2-0", "100,000 arms"), ("c3-0", "10,000 arms with features")):
         found.append((f"state, {arms}", "GET", f"/v1/bandits/{bandit}", lambda: ""))

@@ -38,8 +38,8 @@ def decode_body(decoder: msgspec.json.Decoder[Body], content: bytes, most: int =
     values = content.count(b",")
     if values > MAX_VALUES:
         raise InvalidValueError(
-            f"the body must have at most {MAX_VALUES} values, counted by their commas, got {values}: send some of them, "
-            "such as fewer arms, and the others later"
+            f"the body must have at most {MAX_VALUES} values, counted by their commas, got {values}: send some of "
+            "them, such as fewer arms, and the others later"
         )
     try:
         return _decode(decoder, content)
