@@ -19,7 +19,7 @@ from dynabandit.policies.memories import sample_mean
 from dynabandit.policies.memories.base import NOBODY, Estimate, Memory
 from dynabandit.policies.memories.sample_mean import SampleMean, Sums
 from dynabandit.policies.part import Setting
-from dynabandit.validation import NORMAL, check_field, integer, number
+from dynabandit.validation import BOUNDED, check_field, integer, number
 
 COUNT = 0  # how many rewards so far
 RING = 1  # from here on: pairs of arm and reward
@@ -136,7 +136,7 @@ def growing_drop(state: PolicyState, params: GrowingParams) -> int:
 class _Window(Memory):
     """What windows of fixed and of growing length share."""
 
-    rewards = NORMAL
+    rewards = BOUNDED  # `retract` keeps sums in the range of such rewards
 
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
         return sample_mean.belief(column)
