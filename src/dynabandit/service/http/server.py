@@ -122,6 +122,7 @@ def make_server(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nothing here uses the address or the scheme that a proxy tells
         backlog=max(most, MIN_BACKLOG),
         timeout_keep_alive=limits.keep_alive,
         timeout_graceful_shutdown=limits.shutdown,
