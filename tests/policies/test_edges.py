@@ -12,8 +12,7 @@ from dynabandit.policies import POLICIES, PolicyState, Reward
 from dynabandit.policies.detectors import glr
 from dynabandit.policies.memories.adaptive import LOG_ZERO
 from dynabandit.policies.memories.base import exponential
-from dynabandit.policies.presets import adaptive
-from dynabandit.policies.whole import changepoint_thompson
+from dynabandit.policies.whole import adaptive, changepoint_thompson
 from dynabandit.simulation.compiled import compiled_learn_many
 from tools.driver import Driver
 from tools.ready import READY
