@@ -109,12 +109,6 @@ class AffDGreedy(AdaptivePolicy):
         The paper's d, in [0, 1]; 0 explores after every change. The default is the step size, as the paper suggests;
         with the variance-scaled step size, the step size of the latest update.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-d-greedy", step_size=0.01).label
-    'aff-d-greedy(step_size=0.01)'
-
     Notes
     -----
     The arm with the largest m / w is played, or a random arm if a reward that arrived since the previous decision has
@@ -220,12 +214,6 @@ class AffUCB1(AdaptivePolicy):
         The minimum variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
     burn_in
         The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-ucb1").burn_in
-    10
 
     Notes
     -----

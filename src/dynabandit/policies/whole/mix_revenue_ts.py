@@ -88,12 +88,6 @@ class MixRevenueTS(Policy):
         The number of rewards, and of amounts, that the priors of each arm count as, in [1e-9, 1e6]. Their means are
         those of the latest rewards and amounts of all arms.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("mix-revenue-ts", strength=2).rewards.description
-    '0 or a number in [1e-100, 1e+100]'
-
     Notes
     -----
     `MixTS` learns whether a reward is positive: its mean is :math:`m_p`, and p is a draw from its Beta law.
