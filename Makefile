@@ -138,6 +138,7 @@ bench-serve: $(READY)
 	$(if $(SHORT),,$(BIN)/python benchmarks/decision_service.py)
 	$(if $(SHORT),,$(BIN)/python benchmarks/local_decisions.py)
 	$(if $(SHORT),,$(BIN)/python benchmarks/many_arms.py)
+	$(if $(SHORT),,$(BIN)/python benchmarks/impatient_callers.py)
 
 bench-cluster: $(READY)
 	$(BIN)/python benchmarks/cluster.py

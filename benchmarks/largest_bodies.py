@@ -1,38 +1,42 @@
-"""Measure how long the largest bodies that callers may send keep the event loop and the writer busy.
+"""Measure for how long the largest requests that callers may send keep others waiting.
 
-python benchmarks/largest_bodies.py           print a table: milliseconds of processor time of each thread per request
+python benchmarks/largest_bodies.py           print a table: milliseconds of processor time per request
 python benchmarks/largest_bodies.py personal  only the rows whose name contains this text
 
-Each row is one request to a service in this process, refused or not. One that keeps one of these threads busy for
-more than 100 ms delays other callers; "other" is the rest of the process, which takes processor time. "delay" is the
-longest time in ms that another caller, in another process, waited for a decision meanwhile: it depends on what else
-the machine does.
+Each row is one request to a service in this process, refused or not. "loop" and "writer" are the longest turns of the
+event loop and of the writer; "held" is the longest time for which other threads had to wait for the interpreter. None
+should be more than 100 ms. All are times of the processor, of the shortest of three tries, so it matters little what
+else the machine does. "all" is what the request took of all threads.
 """
 
 import argparse
+import asyncio
 import gc
 import http.client
 import json
 import logging
-import select
-import subprocess
+import math
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import structlog
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from dynabandit.service.http.limits import SMALL_BODY
+from dynabandit.service.command_line import COLLECTED_OBJECTS, SWITCH_SECONDS
+from dynabandit.service.http.limits import LARGE_BODY, SMALL_BODY
 from dynabandit.service.stores import open_store
 from tools.harness import Running, running
 
 Row = tuple[str, str, str, Callable[[], str]]  # what it is, method, path, body
 WIDE = {f"f{number}": {"kind": "hashed", "columns": 3, "required": True} for number in range(256)}
+TRIES = 3
+TICK = 0.001  # seconds between two looks at the event loop, and at the interpreter
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -129,15 +133,31 @@ def rows(ids: list[str]) -> list[Row]:
         ("metrics", "PUT", f"/v1/decisions/{ids[0]}/metrics", lambda: filled('{"metrics":{', fields("1"), "}}")),
         ("preview", "POST", "/v1/bandits/small/policy/preview",
          lambda: filled('{"policy":"ucb","context":{', (f'"f{n}":{inner(1000)}' for n in range(256)), "}}")),
-        ("create, wrong arms", "PUT", "/v1/bandits/c1",
+        ("create, wrong arms", "PUT", "/v1/bandits/c1-{number}",
          lambda: filled('{"arms":[', (f'"{name}"' for name in short_names()), ",1]}", 1 << 20)),
-        ("create, 100,000 arms", "PUT", "/v1/bandits/c2",
+        ("create, 100,000 arms", "PUT", "/v1/bandits/c2-{number}",
          lambda: json.dumps({"arms": [f"{number:x<20}" for number in range(100_000)], "policy": "ucb"})),
-        ("create, 10,000 arms with features", "PUT", "/v1/bandits/c3",
+        ("create, 10,000 arms with features", "PUT", "/v1/bandits/c3-{number}",
          lambda: json.dumps({"arms": [str(number) for number in range(10_000)], "policy": "lin-ucb",
                              "arm_features": {str(number): {"x": number} for number in range(10_000)}})),
-        ("create, 64 MB of arms", "PUT", "/v1/bandits/c4", lambda: filled('{"arms":[', endless('"a"'), "]}", 1 << 26)),
+        ("create, features of 60,000 arms", "PUT", "/v1/bandits/c5-{number}",
+         lambda: json.dumps({"arms": [str(number) for number in range(60_000)], "policy": "lin-ucb",
+                             "arm_features": {str(number): dict.fromkeys("abc", number) for number in range(60_000)}})),
+        ("create, long names of 50,000 arms", "PUT", "/v1/bandits/c6-{number}",
+         lambda: json.dumps({"arms": [f"{number:\u00e9<100}" for number in range(50_000)], "policy": "ucb"},
+                            ensure_ascii=False)),
+        ("create, 10 MB of arms", "PUT", "/v1/bandits/c4-{number}",
+         lambda: filled('{"arms":[', endless('"a"'), "]}", LARGE_BODY)),
     ]  # fmt: skip
+    for bandit, arms in (("c2-0", "100,000 arms"), ("c3-0", "10,000 arms with features")):
+        found.append((f"state, {arms}", "GET", f"/v1/bandits/{bandit}", lambda: ""))
+        found.append((f"local state, {arms}", "GET", f"/v1/bandits/{bandit}/local-state", lambda: ""))
+    for what, rest in (
+        ("events, 10,000", "small/events?limit=10000"), ("all events", "small/events?format=ndjson"),
+        ("export", "small/export"), ("export, most draws", "ts/export?draws=100000"),
+        ("export, Parquet", "small/export?format=parquet"),
+    ):  # fmt: skip
+        found.append((what, "GET", f"/v1/bandits/{rest}", lambda: ""))
     action = '{{"id":"{}","features":{}}}'
     listed = ",".join(f'"{number}":[1]' for number in range(900))
     empty = ",".join(f'"{number}":{{}}' for number in range(4000))
@@ -209,6 +229,8 @@ def prepare(server: Running) -> list[str]:
     for _ in range(9):
         made = json.loads(send(port, "POST", "/v1/bandits/small/decisions", '{"count":1000}'))["decisions"]
         ids += [one["decision"] for one in made]
+    send(port, "PUT", "/v1/bandits/ts", json.dumps({"arms": [str(number) for number in range(200)], "policy": "ts"}))
+    send(port, "POST", "/v1/bandits/ts/decisions", '{"count":2}')
     rank = {"actions": [{"id": one, "features": []} for one in ("a", "b")], "contextFeatures": []}
     send(port, "POST", "/v1/bandits/personal/personalizer/v1.0/rank", json.dumps(rank))
     return ids + ids[:1000]
@@ -216,87 +238,84 @@ def prepare(server: Running) -> list[str]:
 
 def send(port: int, method: str, path: str, body: str) -> bytes:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-    connection.request(method, path, body.encode(), {"Content-Type": "application/json"})
+    connection.request(method, path, body.encode(), {"Content-Type": "application/json"} if body else {})
     answer = connection.getresponse()
     content = answer.read()
     connection.close()
     return b"%d %s" % (answer.status, content[:90]) if answer.status >= 300 else content
 
 
-def used(thread: threading.Thread) -> float:
-    """Return the seconds of processor time of a thread."""
-    assert thread.ident is not None
-    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+class Turns:
+    """The longest turns of the event loop and of the writer, and the longest wait for the interpreter."""
 
+    def __init__(self, service: Running) -> None:
+        self._take, self._ended = service.service.writer.requests.take, False
+        self._writer_at = math.inf
+        self._longest = dict.fromkeys(("loop", "writer", "held"), 0.0)
+        service.service.writer.requests.take = self._take_and_measure  # type: ignore[method-assign]
+        loop = service.service.writer.requests.loop
+        assert loop is not None
+        loop.call_soon_threadsafe(self._turn, loop, math.inf)
+        threading.Thread(target=self._wait_for_the_interpreter, daemon=True).start()
 
-class OtherCaller:
-    """A process that asks for decisions of another bandit without a pause, and measures how long each takes."""
+    def longest(self) -> dict[str, float]:
+        """Return the longest times, in seconds of the processor, since this was asked before."""
+        found, self._longest = self._longest, dict.fromkeys(self._longest, 0.0)
+        return found
 
-    def __init__(self, port: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--port", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self.longest()
+    def end(self) -> None:
+        self._ended = True
 
-    def longest(self) -> float:
-        """Return the seconds of the longest call since this was asked before."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return float(self._process.stdout.readline())
+    def _note(self, what: str, seconds: float) -> None:
+        self._longest[what] = max(self._longest[what], seconds)
 
-    def stop(self) -> None:
-        self._process.kill()
-        self._process.wait()
+    def _turn(self, loop: asyncio.AbstractEventLoop, before: float) -> None:
+        now = time.thread_time()
+        self._note("loop", now - before)
+        if not self._ended:
+            loop.call_later(TICK, self._turn, loop, now)
 
+    def _take_and_measure(self, most: int, wait: bool) -> Any:
+        self._note("writer", time.thread_time() - self._writer_at)
+        try:
+            return self._take(most, wait)
+        finally:
+            self._writer_at = time.thread_time()
 
-def call(port: int) -> None:
-    """Be the process of an `OtherCaller`: each line of the input is answered with the longest time since the last."""
-    connection, longest = http.client.HTTPConnection("127.0.0.1", port, timeout=600), 0.0
-    while True:
-        asked = time.perf_counter()
-        connection.request("POST", "/v1/bandits/other/decisions", b"{}", {"Content-Type": "application/json"})
-        connection.getresponse().read()
-        longest = max(longest, time.perf_counter() - asked)
-        if select.select([sys.stdin], [], [], 0)[0]:
-            if not sys.stdin.readline():
-                return
-            print(longest, flush=True)
-            longest = 0.0
-        time.sleep(0.001)
+    def _wait_for_the_interpreter(self) -> None:
+        while not self._ended:
+            before = time.process_time()
+            time.sleep(TICK)
+            self._note("held", time.process_time() - before)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("only", nargs="?", default="")
-    parser.add_argument("--port", type=int, help="be another caller (used internally)")
-    options = parser.parse_args()
-    only = options.only
-    if options.port:
-        call(options.port)
-        return
+    only = parser.parse_args().only
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    print(f"{'request':44} {'bytes':>9} {'loop':>6} {'writer':>6} {'other':>6} {'delay':>6}  answer")
+    sys.setswitchinterval(SWITCH_SECONDS)  # as the command serve does, and the collector
+    gc.freeze()
+    gc.set_threshold(COLLECTED_OBJECTS)
+    print(f"{'request':44} {'bytes':>9} {'loop':>6} {'writer':>6} {'held':>6} {'all':>6}  answer")
     with tempfile.TemporaryDirectory() as folder, running(open_store(f"sqlite:///{folder}/store.db")) as server:
         ids, port = prepare(server), int(server.url.rpartition(":")[2])
-        loop, writer = server._thread, server.service.writer._thread
-        other_caller = OtherCaller(port)
+        turns = Turns(server)
         for name, method, path, make in rows(ids):
             if only not in name:
                 continue
-            body = make()
-            gc.collect()
-            other_caller.longest()
-            before = used(loop), used(writer), time.process_time(), time.thread_time()
-            answer = send(port, method, path, body)
-            after = used(loop), used(writer), time.process_time(), time.thread_time()
-            delay = 1000 * other_caller.longest()
-            in_loop, in_writer, in_all, here = (1000 * (b - a) for a, b in zip(before, after, strict=True))
-            other = in_all - in_loop - in_writer - here
-            used_by = f"{in_loop:6.0f} {in_writer:6.0f} {other:6.0f} {delay:6.0f}"
-            print(f"{name:44} {len(body):9} {used_by}  {answer[:70]!r}", flush=True)
-        other_caller.stop()
+            tries = list[dict[str, float]]()
+            for number in range(TRIES):
+                body = make()
+                time.sleep(5 * TICK)
+                turns.longest()
+                before = time.process_time() - time.thread_time()
+                answer = send(port, method, path.format(number=number), body)
+                taken = time.process_time() - time.thread_time() - before
+                tries.append({**turns.longest(), "all": taken})
+            shown = "".join(f" {1000 * min(one[what] for one in tries):6.0f}" for what in tries[0])
+            print(f"{name[:44]:44} {len(body):9}{shown}  {answer[:70]!r}", flush=True)
+        turns.end()
 
 
 if __name__ == "__main__":

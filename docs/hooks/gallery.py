@@ -28,6 +28,7 @@ FIGURES: dict[str, list[Figure]] = {
         Figure("regret.svg", "Policies that forget follow changes", "docs/pictures/regret.py", "index.md"),
         Figure("flights.svg", "The most punctual carrier of a year", "docs/pictures/flights.py", "flights.md"),
         Figure("context.svg", "What features and forgetting are worth", "docs/pictures/context.py", "context.md"),
+        Figure("combinations.svg", "Any memory with any rule", "docs/pictures/combinations.py", "combinations.md"),
         Figure("rewards.svg", "Rewards that are not 0 or 1", "docs/pictures/rewards.py", "rewards.md"),
         Figure("delayed-regret.svg", "Regret by delay", "docs/pictures/delayed_rewards.py", "delayed-rewards.md"),
         Figure("delayed-clicks.svg", "Clicks that are late", "docs/pictures/delayed_rewards.py", "delayed-rewards.md"),

@@ -398,6 +398,7 @@ def serve(folder: Path, stdout: IO[str] | int) -> "subprocess.Popen[str]":
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 

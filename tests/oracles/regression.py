@@ -147,3 +147,19 @@ class AdaptiveRegression(Regression):
         self.log_memory = min(max(self.log_memory, np.log(low)), np.log(high))
         self.forgetting = 1.0 - np.exp(-self.log_memory)
         return gradient
+
+
+def data(link: str, dimension: int, count: int = 60) -> list[tuple[np.ndarray, float, int, int]]:
+    """Return features, reward, steps since the previous one and since its decision; coefficients change sign once."""
+    drawn = np.random.default_rng(7)
+    found = []
+    for number in range(count):
+        x = drawn.normal(size=dimension) / np.sqrt(dimension)
+        eta = 1.5 * x.sum() * (1.0 if number < count // 2 else -1.0)
+        rewards = {
+            "identity": eta + drawn.normal(),
+            "logistic": float(drawn.random() < sigmoid(eta)),
+            "log": float(drawn.poisson(np.exp(eta))),
+        }
+        found.append((x, rewards[link], int(drawn.choice([0, 1, 1, 2, 90])), int(drawn.choice([0, 0, 1, 30]))))
+    return found

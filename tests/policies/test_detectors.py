@@ -43,6 +43,8 @@ class CusumDUCB(HorizonPreset):
     name = "cusum-d-ucb"
     made_of = Discount(discount=0.9995), ucb.UCB(xi=0.5), cusum.Cusum
 
+    burn_in: int = 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class MTS(HorizonPreset):
@@ -61,15 +63,11 @@ class GLREpsGreedy(HorizonPreset):
     name = "glr-eps-greedy"
     made_of = Window(window=3000), greedy.Greedy(epsilon=0.05), glr.GLR
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class AdwinKLUCB(Preset):
     name = "adwin-kl-ucb"
     made_of = SampleMean, kl_ucb.KLUCB(), adwin.Adwin
-
-    burn_in: int = 1
 
 
 GIVEN: dict[str, tuple[type[Preset], dict[str, Any]]] = {

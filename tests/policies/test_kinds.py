@@ -12,7 +12,7 @@ from dynabandit.core.precision import single
 from dynabandit.policies import POLICIES, PolicyState, is_contextual, used_plugins
 from dynabandit.policies.horizons.practical_forms import practical_form, practical_forms, practical_names
 from dynabandit.policies.memories import bounded as bounded_memory
-from dynabandit.policies.whole import rexp3
+from dynabandit.policies.whole import exp3
 from dynabandit.validation import BOUNDED, COUNTS, NORMAL, REVENUE
 from tools.driver import Driver
 from tools.ready import READY
@@ -107,9 +107,9 @@ def test_the_steps_of_a_long_batch_are_lost_to_single_precision() -> None:
         driver = Driver(db.policy("rexp3", exploration=0.01, batch=2**24), arms=2)
         driver.memory, driver.shared = driver.memory.astype(kind), driver.shared.astype(kind)
         driver.state = PolicyState(driver.memory, driver.shared, driver.last_played)
-        driver.memory[rexp3.LOG_WEIGHT, 0] = driver.shared[rexp3.LOG_SUM] = 2**23 * 0.005
-        before = float(driver.memory[rexp3.LOG_WEIGHT, 0])
-        steps[kind] = float(driver.feed(0, 1.0).memory[rexp3.LOG_WEIGHT, 0]) - before
+        driver.memory[exp3.LOG_WEIGHT, 0] = driver.shared[exp3.LOG_SUM] = 2**23 * 0.005
+        before = float(driver.memory[exp3.LOG_WEIGHT, 0])
+        steps[kind] = float(driver.feed(0, 1.0).memory[exp3.LOG_WEIGHT, 0]) - before
     assert steps[np.float64] == pytest.approx(0.005 / 0.995, rel=1e-6)
     assert abs(steps[np.float32] / steps[np.float64] - 1.0) > 0.1
     assert driver.policy.needs_double

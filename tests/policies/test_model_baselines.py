@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 import dynabandit as db
 from dynabandit.core.streams import SCORE, SECOND, Stream, normal_pair, uniform, words
 from dynabandit.policies.base import Policy
-from dynabandit.policies.whole import predictive_sampling
+from dynabandit.policies.whole import kalman_thompson
 from dynabandit.policies.whole.kalman_thompson import DRIFTS, predict
 from oracles import kalman
 from tools.driver import Driver
@@ -83,8 +83,8 @@ def test_without_drift_predictive_sampling_is_thompson_sampling() -> None:
 
 
 def test_a_mean_that_is_known_has_no_predictive_variance() -> None:
-    assert [predictive_sampling.predictive_variance(0.5, 0.0, change, 1.0) for change in (0.0, 0.01)] == [0.0, 0.0]
-    assert predictive_sampling.predictive_variance(0.5, 0.125, 0.0, 1.0) == 0.125
+    assert [kalman_thompson.predictive_variance(0.5, 0.0, change, 1.0) for change in (0.0, 0.01)] == [0.0, 0.0]
+    assert kalman_thompson.predictive_variance(0.5, 0.125, 0.0, 1.0) == 0.125
 
 
 def test_more_drift_narrows_the_draws_of_predictive_sampling() -> None:

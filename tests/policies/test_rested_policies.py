@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
 from dynabandit.policies.base import Policy
-from dynabandit.policies.whole import dyadic_windows, fewa, r_ed_ucb, raw_ucb, w_swa
+from dynabandit.policies.whole import r_ed_ucb, rotting, w_swa
 from oracles import fewa as fewa_oracle, r_ed_ucb as r_ed_ucb_oracle, raw_ucb as raw_ucb_oracle, w_swa as w_swa_oracle
 from tools.driver import Driver
 
@@ -92,22 +92,21 @@ def test_every_full_window_has_the_mean_of_its_rewards() -> None:
     for n, reward in enumerate(rewards, start=1):
         driver.feed(0, reward)
         for length, mean in raw_ucb_oracle.window_means(rewards[:n]).items():
-            found = dyadic_windows.window_mean(driver.memory, 0, length.bit_length() - 1)
+            found = rotting.window_mean(driver.memory, 0, length.bit_length() - 1)
             assert found == pytest.approx(mean, abs=1e-12), (n, length)
 
 
 def test_windows_stop_doubling_at_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dyadic_windows, "WINDOWS", 3)
+    monkeypatch.setattr(rotting, "WINDOWS", 3)
     driver = Driver(db.policy("raw-ucb"), arms=2).feed(0, *[1.0] * 20)
-    assert driver.memory[dyadic_windows.CURRENT : dyadic_windows.CURRENT + 4, 0].tolist() == [1.0, 2.0, 4.0, 0.0]
-    monkeypatch.setattr(raw_ucb, "WINDOWS", 3)
+    assert driver.memory[rotting.CURRENT : rotting.CURRENT + 4, 0].tolist() == [1.0, 2.0, 4.0, 0.0]
     driver.choose(30)
     assert driver.scores[0] == pytest.approx(1.0 + driver.common(30) / 2.0)
 
 
 def test_a_window_that_is_not_full_yet_is_not_touched() -> None:
     driver = Driver(db.policy("raw-ucb"), arms=2).feed(0, *[1.0] * 7)
-    windows = driver.memory[dyadic_windows.CURRENT :, 0].reshape(2, dyadic_windows.WINDOWS)
+    windows = driver.memory[rotting.CURRENT :, 0].reshape(2, rotting.WINDOWS)
     assert windows[0].tolist() == [1.0, 2.0, 4.0, *[0.0] * 29]
     assert windows[1, 3:].tolist() == [0.0] * 29
 
@@ -128,9 +127,9 @@ def test_pending_plays_narrow_every_window_of_raw_ucb() -> None:
 
 def test_the_filter_of_fewa_is_empty_while_an_arm_has_no_play() -> None:
     driver = Driver(db.policy("fewa"), arms=2).feed(0, 1.0)
-    assert driver.shared[fewa.DEPTH] == 0.0
+    assert driver.shared[rotting.DEPTH] == 0.0
     driver.feed(1, 1.0)
-    assert driver.shared[fewa.DEPTH] == 1.0
+    assert driver.shared[rotting.DEPTH] == 1.0
 
 
 def test_pending_plays_count_as_plays_in_fewa() -> None:
@@ -140,7 +139,7 @@ def test_pending_plays_count_as_plays_in_fewa() -> None:
         driver.feed(arm, 1.0, 1.0, 1.0)
     driver.choose(20)
     # The second arm passes windows that only its pending plays fill; the filter ends at the window of 4
-    assert driver.shared[fewa.DEPTH] == 2.0
+    assert driver.shared[rotting.DEPTH] == 2.0
     assert driver.scores.tolist() == [-3.0, -5.0, -3.0]
     driver.feed(1, 1.0)  # not enough for the window of 2, which it passes as well
     driver.choose(20)
@@ -154,10 +153,10 @@ def test_fewa_prefers_arms_that_pass_more_windows_and_a_mean_at_the_threshold_pa
     driver = Driver(db.policy("fewa"), arms=4)
     for arm, rewards in enumerate([(0.0, 0.0), (0.0, 0.5), (0.5, 0.5), (1.0, 1.0)]):
         driver.feed(arm, *rewards)
-    driver.shared[fewa.DEPTH] = 2.0
-    driver.shared[fewa.THRESHOLDS : fewa.THRESHOLDS + 2] = 0.5
+    driver.shared[rotting.DEPTH] = 2.0
+    driver.shared[rotting.THRESHOLDS : rotting.THRESHOLDS + 2] = 0.5
     driver.choose(9)
-    assert driver.scores.tolist() == [-fewa.FILTERED, 1.0 - fewa.FILTERED, -2.0, -2.0]
+    assert driver.scores.tolist() == [-rotting.FILTERED, 1.0 - rotting.FILTERED, -2.0, -2.0]
 
 
 def test_pending_plays_end_the_first_phase_of_w_swa() -> None:

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +284,27 @@ def test_a_policy_is_compiled_when_a_bandit_is_loaded_and_not_while_it_is_locked
         with running(store) as server, talking(server.url) as (client, _):
             assert {name: client.state(name) for name in states} == states
     assert sorted(compiled) == [("aff-ots", 3, False), ("aff-ots", 4, False), ("ucb", 3, False)], "one for both"
+
+
+@pytest.mark.promise(143)
+def test_other_bandits_are_served_while_a_policy_is_compiled(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, may_end = threading.Event(), threading.Event()
+
+    def compile_slowly(bandit: Bandit) -> None:
+        if bandit.policy.name == "aff-ots":
+            began.set()
+            assert may_end.wait(PATIENCE)
+
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _):
+        client.create("slow", ARMS, "aff-ots", seed=1)
+        client.decide_many("slow", 3)
+        before = client.state("slow")
+    monkeypatch.setattr(Bandit, "compile", compile_slowly)
+    with running(open_store(sqlite_url)) as server, talking(server.url) as (client, _), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client.state, "slow")
+        assert began.wait(PATIENCE)
+        client.create("quick", ARMS, "ucb", seed=1)
+        assert client.decide("quick").step == 1
+        assert not waiting.done()
+        may_end.set()
+        assert waiting.result(PATIENCE) == before

@@ -4,20 +4,16 @@ Each function is compiled alone, which takes a third of the time of a simulation
 in compiled code by tests/test_checks.py.
 """
 
-import functools
-from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
-import numba
 import numpy as np
 import pytest
 
 import dynabandit as db
 from dynabandit.choosing import draw_tree
-from dynabandit.core.compilation import CPU_OPTIONS
+from dynabandit.core.compilation import compiled_once
 from dynabandit.core.interpreted_first import waiting_for_compiled_code
-from dynabandit.core.numba_internals import compile_once
 from dynabandit.core.streams import stream
 from dynabandit.policies import PolicyFunctions, Reward, Step
 from dynabandit.policies.base import new_state
@@ -29,17 +25,11 @@ ARMS, STEPS = 3, 40
 KERNELS = ("start", "learn", "score", "posterior", "common", "explore", "reveal")
 
 
-@functools.cache
-def alone(function: Callable[..., Any]) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = compile_once(numba.njit(**CPU_OPTIONS)(function), None)
-    return compiled
-
-
 def compiled_functions(functions: PolicyFunctions) -> PolicyFunctions:
     default = PolicyFunctions._field_defaults
     own = [name for name in KERNELS if getattr(functions, name) is not default.get(name)]
-    compiled: dict[str, Any] = {name: alone(getattr(functions, name)) for name in own}
-    return functions._replace(**compiled)
+    alone: dict[str, Any] = {name: compiled_once(getattr(functions, name)) for name in own}
+    return functions._replace(**alone)
 
 
 def computed(policy: db.policies.Policy, functions: PolicyFunctions) -> list[Any]:

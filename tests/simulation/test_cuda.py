@@ -4,9 +4,14 @@ The tests need no GPU: Numba's CUDA simulator runs the kernels interpreted, one 
 the cases in tests/tools/gpu_cases.py are small. ``benchmarks/gpu.py --check`` compares every policy on a real GPU.
 """
 
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numba
 import numpy as np
 import pytest
-from numba import cuda
 
 import dynabandit as db
 from dynabandit.choosing.argmax_tree import new_trees
@@ -30,15 +35,33 @@ def test_cuda_kernels_make_the_choices_of_the_processor() -> None:
     assert done.stdout == ""
 
 
-def test_without_a_gpu_the_message_says_what_is_missing() -> None:
-    with pytest.raises(RuntimeError, match="backend 'cuda' needs an NVIDIA GPU and its driver"):
-        db.simulate("ucb", "case-1", horizon=10, backend="cuda")
+def broken(message: str) -> Callable[..., Any]:
+    def fail(*_: object) -> Any:
+        raise RuntimeError(message)
+
+    return fail
 
 
-def test_a_gpu_without_the_toolkit_is_not_taken_for_a_missing_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "is_available", lambda: False)
-    monkeypatch.setattr(cuda, "current_context", lambda: None)
-    with pytest.raises(RuntimeError, match=r"needs NVVM of the CUDA toolkit, .*: pip install 'dynabandit\[cuda\]'$"):
+@pytest.mark.parametrize(
+    ("driver", "message"),
+    [
+        ({"current_context": broken("no driver\n ")}, r"needs an NVIDIA GPU and its driver, .* works \(no driver\): "),
+        ({"current_context": lambda: None}, r"needs NVVM of the CUDA toolkit, .*: pip install 'dynabandit\[cuda\]'$"),
+        (None, r"needs the CUDA toolkit, but cannot load it \(no libcudart\.so\): pip install 'dynabandit\[cuda\]'$"),
+    ],
+    ids=["no driver", "no NVVM", "no runtime"],
+)
+def test_without_a_gpu_or_the_toolkit_the_message_says_what_is_missing(
+    driver: dict[str, Any] | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """numba-cuda itself cannot be imported where its libraries are missing."""
+    monkeypatch.delattr(numba, "cuda", raising=False)
+    if driver is None:
+        monkeypatch.delitem(sys.modules, "numba.cuda", raising=False)
+        monkeypatch.setattr(numba, "__getattr__", broken("no libcudart.so"), raising=False)
+    else:
+        monkeypatch.setattr(numba, "cuda", SimpleNamespace(is_available=lambda: False, **driver), raising=False)
+    with pytest.raises(RuntimeError, match=f"backend 'cuda' {message}"):
         db.simulate("ucb", "case-1", horizon=10, backend="cuda")
 
 

@@ -78,7 +78,15 @@ def replace_threads() -> None:
     kernelapi.threading = SimpleNamespace(current_thread=getcurrent, Lock=threading.Lock)
 
 
+def need_no_toolkit() -> None:
+    """Name a version of the CUDA runtime: numba-cuda asks its library when it is imported, also for the simulator."""
+    from cuda.bindings import runtime
+
+    runtime.getLocalRuntimeVersion = lambda: (runtime.cudaError_t.cudaSuccess, 13000)
+
+
 if __name__ == "__main__":
+    need_no_toolkit()
     replace_threads()
     del sys.argv[0]
     if sys.argv[0] == "-c":

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numba
 import numpy as np
-from scipy import stats
+import scipy
 
 ERROR_RATE = 1e-4
 INTERPRETED = bool(numba.config.DISABLE_JIT)
@@ -33,24 +33,24 @@ def assert_law(sample: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray]) -> N
     above = up_to - cdf(np.nextafter(values, np.inf))
     under = cdf(np.nextafter(values, -np.inf)) - below
     distance = max(above.max(), under.max())
-    p_value = stats.kstwo.sf(distance, sample.size)
+    p_value = scipy.stats.kstwo.sf(distance, sample.size)
     assert p_value > ERROR_RATE, f"distance {distance:.4g} in {sample.size} draws has a p-value of {p_value:.2g}"
 
 
 def assert_share(successes: int, trials: int, probability: float) -> None:
     """Binomial test."""
-    p_value = stats.binomtest(int(successes), int(trials), probability).pvalue
+    p_value = scipy.stats.binomtest(int(successes), int(trials), probability).pvalue
     assert p_value > ERROR_RATE, f"{successes} of {trials} at {probability:.4g} has a p-value of {p_value:.2g}"
 
 
 def assert_mean(sample: np.ndarray, mean: float) -> None:
     """Normal test of a mean, with the standard deviation of the sample."""
     z = (np.mean(sample) - mean) / (np.std(sample, ddof=1) / np.sqrt(np.size(sample)))
-    p_value = 2 * stats.norm.sf(abs(z))
+    p_value = 2 * scipy.stats.norm.sf(abs(z))
     assert p_value > ERROR_RATE, f"mean {np.mean(sample):.6g} against {mean:.6g} is {z:.2f} deviations away"
 
 
 def assert_uncorrelated(left: np.ndarray, right: np.ndarray) -> None:
     """Pearson's test of no correlation."""
-    p_value = stats.pearsonr(left, right).pvalue
+    p_value = scipy.stats.pearsonr(left, right).pvalue
     assert p_value > ERROR_RATE, f"correlation {np.corrcoef(left, right)[0, 1]:.4g}, p-value {p_value:.2g}"

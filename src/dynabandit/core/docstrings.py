@@ -1,16 +1,37 @@
-"""Descriptions of parameters, read from docstrings and written into them."""
+"""Sections of docstrings, and descriptions of parameters, which are read from them and written into them."""
 
 import inspect
+import re
 import textwrap
 
-TITLE = "Parameters\n----------\n"
 WIDTH = 116  # of lines of docstrings without their indentation
+HEADING = re.compile(r"^(Parameters|Examples|Notes|References)\n-+\n", re.MULTILINE)
+
+
+def sections(text: str) -> dict[str, str]:
+    r"""Return the sections of a docstring by heading; the text before the first heading has the key "".
+
+    Examples
+    --------
+    >>> sections("Wait.\n\nNotes\n-----\nTwice.")
+    {'': 'Wait.', 'Notes': 'Twice.'}
+    """
+    before, *rest = HEADING.split(text)
+    return {"": before.strip()} | {name: one.strip() for name, one in zip(rest[::2], rest[1::2], strict=True)}
+
+
+def with_sections(found: dict[str, str]) -> str:
+    """Return a docstring that has these sections, in the usual order."""
+    parts = [found[""]]
+    for name in ("Parameters", "Examples", "Notes", "References"):
+        parts += [f"{name}\n{'-' * len(name)}\n{found[name]}"] if found.get(name) else []
+    return "\n\n".join(parts)
 
 
 def parameter_descriptions(text: str) -> list[tuple[list[str], str]]:
     """Read the section ``Parameters`` of a docstring: names and their description."""
     # Not docstring-parser: it would be a dependency of three extras, for these lines
-    section = text.partition(TITLE)[2].partition("\n\n")[0]
+    section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
     found: list[tuple[list[str], list[str]]] = []
     for line in section.splitlines():
         if line.startswith(" "):
@@ -25,10 +46,16 @@ def descriptions_of(kind: type) -> dict[str, str]:
     return {", ".join(names): text for names, text in parameter_descriptions(inspect.getdoc(kind) or "")}
 
 
-def with_parameters(text: str, described: dict[str, str]) -> str:
-    r"""Return a docstring whose section ``Parameters`` also has these, unless it describes them itself.
+def inherited_descriptions(kind: type) -> dict[str, str]:
+    """Return the descriptions in the docstrings of the base classes of a class."""
+    found: dict[str, str] = {}
+    for base in kind.__mro__[1:]:
+        found |= {names: text for names, text in descriptions_of(base).items() if names not in found}
+    return found
 
-    A docstring without such a section gets it before its examples; one without examples stays as it is.
+
+def with_parameters(text: str, described: dict[str, str]) -> str:
+    r"""Return a docstring with examples whose section ``Parameters`` also describes the parameters that it leaves out.
 
     Examples
     --------
@@ -36,14 +63,18 @@ def with_parameters(text: str, described: dict[str, str]) -> str:
     >>> with_parameters(text, {"steps": "How long.", "rate": "How often."}).splitlines()[2:8]
     ['Parameters', '----------', 'steps', '    For how long.', 'rate', '    How often.']
     """
-    before, heading, after = text.partition("Examples\n--------")
-    own = {name for names, _ in parameter_descriptions(before) for name in names}
-    missing = {names: one for names, one in described.items() if own.isdisjoint(names.split(", "))}
-    if not heading or not missing:
+    found = sections(text)
+    known = {name for names, _ in parameter_descriptions(text) for name in names}
+    left = {", ".join(one for one in names.split(", ") if one not in known): described[names] for names in described}
+    added = written({names: description for names, description in left.items() if names})
+    if not added or "Examples" not in found:
         return text
-    top, title, section = before.partition(TITLE)
-    first, _, rest = section.partition("\n\n") if title else ("", "", "")
-    lines = [first] if first else []
-    for name, description in missing.items():
-        lines += [name, textwrap.fill(description, WIDTH, initial_indent="    ", subsequent_indent="    ")]
-    return f"{top}{TITLE}{chr(10).join(lines)}\n\n{rest}{heading}{after}"
+    return with_sections(found | {"Parameters": "\n".join(filter(None, [found.get("Parameters"), added]))})
+
+
+def written(described: dict[str, str]) -> str:
+    """Return descriptions of parameters as in the section ``Parameters``."""
+    wrapped = textwrap.TextWrapper(
+        WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
+    )
+    return "\n".join(f"{names}\n{wrapped.fill(description)}" for names, description in described.items())

@@ -260,7 +260,7 @@ class AdaptiveForgetting(MemoryEstimator):
     The sample mean of the same rewards is 0.13.
     """
 
-    memory_kind = adaptive.Adaptive
+    memory_kind: ClassVar[type[Memory]] = adaptive.Adaptive
     functions = EstimatorFunctions(adaptive.observe, adaptive.mean)
 
     def __init__(self, step_size: float | str = 0.001, floor: float = 0.0, loss: str = "squared-error") -> None:

@@ -58,19 +58,16 @@ from dynabandit.policies.whole import learned_draws
 from dynabandit.policies.whole.ad_switch import AdSwitch
 from dynabandit.policies.whole.borl import Borl
 from dynabandit.policies.whole.changepoint_thompson import ChangepointTS
-from dynabandit.policies.whole.exp3_s import Exp3S
+from dynabandit.policies.whole.exp3 import Exp3S, Rexp3
 from dynabandit.policies.whole.f_dsw_thompson import FDSWTS
-from dynabandit.policies.whole.fewa import Fewa
-from dynabandit.policies.whole.kalman_thompson import KalmanTS
+from dynabandit.policies.whole.kalman_thompson import KalmanTS, PredictiveSampling
 from dynabandit.policies.whole.lm_dsee import LMDSEE
 from dynabandit.policies.whole.master_ucb import MasterUCB
 from dynabandit.policies.whole.oracle_best_arm import BestArm
 from dynabandit.policies.whole.oracle_restart import OracleRestart
-from dynabandit.policies.whole.predictive_sampling import PredictiveSampling
 from dynabandit.policies.whole.r_bocpd_ucb import RBocpdUCB
 from dynabandit.policies.whole.r_ed_ucb import REdUCB
-from dynabandit.policies.whole.raw_ucb import RawUCB
-from dynabandit.policies.whole.rexp3 import Rexp3
+from dynabandit.policies.whole.rotting import Fewa, RawUCB
 from dynabandit.policies.whole.uniform import Uniform
 from dynabandit.policies.whole.w_swa import WSWA
 from dynabandit.validation import RewardDomain, check_parameter_names, unknown

@@ -1,5 +1,6 @@
 """The policy contract: the functions of an algorithm, what they receive, and the class that names its parameters."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -8,6 +9,7 @@ import numpy as np
 
 from dynabandit.core.compilation import Function, compiled, kernel
 from dynabandit.core.context import Context
+from dynabandit.core.docstrings import inherited_descriptions, with_parameters
 from dynabandit.core.draws import not_empty
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
@@ -113,6 +115,7 @@ class Reveal(Protocol):
 
 
 LARGEST_COLUMN = 272  # slots of memory, or shared numbers, of a policy with an `idle_posterior`: a row of a draw tree
+USES_PRIOR = "; by default 0, so that the prior is used from the first step."
 # How the posterior of an arm changes between its plays and rewards, see `PolicyFunctions.idle_posterior`
 CONSTANT, MONOTONE = "constant", "monotone"
 
@@ -249,7 +252,13 @@ class Policy:
     """Base class of all policies; a subclass is a frozen dataclass whose fields are its parameters.
 
     A policy object has no state: the state is kept by the simulator, a `Bandit` or a service.
-    ``docs/adding-an-algorithm.md`` has a skeleton to copy.
+    ``docs/adding-an-algorithm.md`` has a skeleton to copy. A docstring describes only the parameters that those
+    of the base classes do not describe.
+
+    Parameters
+    ----------
+    burn_in
+        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -268,6 +277,19 @@ class Policy:
     live_rewards: ClassVar[RewardDomain | None] = None  # what a `Bandit` accepts by default, if it is not all of them
 
     burn_in: int = 0
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in vars(cls) and (text := vars(cls).get("__doc__")):  # base classes have no name
+            cls.__doc__ = with_parameters(inspect.cleandoc(text), cls.described_parameters())
+
+    @classmethod
+    def described_parameters(cls) -> dict[str, str]:
+        """Return the descriptions of parameters that a docstring need not repeat: those of base classes."""
+        found = inherited_descriptions(cls)
+        if cls.burn_in == 0 and hasattr(cls, "prior"):
+            found["burn_in"] = found["burn_in"].removesuffix(USES_PRIOR).rstrip(".") + USES_PRIOR
+        return found
 
     def __post_init__(self) -> None:
         check_field(self, "burn_in", integer, 0, LARGEST_STEP)

@@ -1,5 +1,6 @@
 """Policies that are a memory, a rule and perhaps a detector: presets with a name of their own, and all others."""
 
+import functools
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
@@ -8,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dynabandit.core.context import Context
-from dynabandit.core.docstrings import parameter_descriptions, with_parameters
+from dynabandit.core.docstrings import parameter_descriptions
 from dynabandit.core.records import NoParams
 from dynabandit.policies.base import Policy
 from dynabandit.policies.belief import Belief
@@ -16,6 +17,7 @@ from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.compose import compose, rows_of
 from dynabandit.policies.compose_models import compose_models, slots_of
 from dynabandit.policies.detectors.base import Detector
+from dynabandit.policies.documentation import documentation
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
 from dynabandit.policies.memories.base import Memory
 from dynabandit.policies.memories.models import ModelMemory
@@ -24,16 +26,6 @@ from dynabandit.policies.rules.base import Rule
 from dynabandit.policies.rules.score_laws import GAMMA
 from dynabandit.validation import RewardDomain, set_fields
 
-DESCRIPTIONS = {
-    "burn_in": "The number of plays of each arm before the policy decides.",
-    "changes": (
-        "The expected number of changes of the best arm. By default a simulation counts them on its path, which is not "
-        "possible in practice; `changes=1` does not use the path."
-    ),
-    "horizon": 'The expected number of steps, or ``"doubling"``; a simulation uses its own horizon.',
-}
-NO_BURN_IN = "; by default 0, so that the prior is used from the first step."
-
 
 @dataclass(frozen=True, kw_only=True)
 class Preset(Policy):
@@ -41,19 +33,23 @@ class Preset(Policy):
 
     A subclass names them in `made_of`: a memory, a rule and perhaps a detector. The parameters of a part that is given
     as a class are those of the policy, with the defaults that the subclass states; a part that is given as an object is
-    fixed. The descriptions of the parameters come from the parts; `described` has those that differ.
+    fixed. Unless a subclass says otherwise, each arm is first played as often as the parts need. The descriptions of
+    the parameters come from the parts, too, and what follows from the parts in the docstring (`documentation.py`);
+    `described` has descriptions that differ.
     """
 
     made_of: ClassVar[tuple[Any, ...]]
     described: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
         if "made_of" not in vars(cls):  # a base class, or the form of a preset with a doubling horizon
+            super().__init_subclass__(**options)
             return
         own = inspect.get_annotations(cls)
-        cls.__annotations__ = {**_collected_fields(cls), **own}
+        cls.__annotations__ = {**_collected_fields(cls), **own, "burn_in": int}
         memory, rule, detector = (kind_of(part) for part in _three(cls.made_of))
+        if "burn_in" not in vars(cls):
+            cls.burn_in = max(kind_of(part).first_plays for part in cls.made_of)
         kernels = memory.kernels_for(rule.kernels.family), rule.kernels, detector and detector.kernels
         if issubclass(memory, ModelMemory):
             cls.functions, cls.slots = compose_models(*kernels), slots_of(*kernels[:2])
@@ -61,7 +57,8 @@ class Preset(Policy):
             cls.functions, cls.slots = compose(*kernels), rows_of(*kernels).slots
         cls.rewards = common_domain([part for part in (memory, rule, detector) if part is not None])
         cls.needs_double = memory.needs_double
-        cls.__doc__ = _with_parameters(cls)
+        cls.__doc__ = _documentation(cls)
+        super().__init_subclass__(**options)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,6 +69,10 @@ class Preset(Policy):
 
     def parts(self) -> tuple[Memory, Rule, Detector | None]:
         """Return the memory, the rule and the detector with the parameters of this policy."""
+        return self._parts
+
+    @functools.cached_property  # a bandit asks for them several times per decision
+    def _parts(self) -> tuple[Memory, Rule, Detector | None]:
         names = field_names(_visible(self.made_of))
         made = [
             part(**{one.name: getattr(self, names[part, one.name]) for one in fields(part)})
@@ -209,16 +210,14 @@ def common_domain(parts: list[Any]) -> RewardDomain:
     return domain
 
 
-def _with_parameters(cls: type[Preset]) -> str:
-    """Return the docstring of a preset with a section `Parameters`, which is collected from its parts."""
-    described: dict[str, str] = {}
+def _documentation(cls: type[Preset]) -> str:
+    """Return the docstring of a preset, with what follows from its parts."""
     own = field_names(_visible(cls.made_of))
-    for part in _visible(cls.made_of):
-        for names, description in parameter_descriptions(inspect.getdoc(part) or ""):
-            described |= {", ".join(own[part, name] for name in names): description}
-    if issubclass(cls, HorizonTuned):
-        described |= {name: DESCRIPTIONS[name] for name in ("changes", "horizon")}
-    described["burn_in"] = DESCRIPTIONS["burn_in"]
-    if getattr(cls, "burn_in", 0) == 0:
-        described["burn_in"] = DESCRIPTIONS["burn_in"].rstrip(".") + NO_BURN_IN
-    return with_parameters(inspect.cleandoc(cls.__doc__ or ""), described | cls.described)
+    collected = {
+        ", ".join(own[part, name] for name in names): description
+        for part in _visible(cls.made_of)
+        for names, description in parameter_descriptions(inspect.getdoc(part) or "")
+    }
+    described = collected | cls.described_parameters() | cls.described
+    memory, rule, *detector = (kind_of(part) for part in cls.made_of)
+    return documentation(cls, (rule, memory, *detector), described)

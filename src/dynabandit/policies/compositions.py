@@ -1,7 +1,6 @@
 """Any memory with any rule, and perhaps a detector: by name, by object, or all combinations that make sense."""
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
@@ -233,10 +232,7 @@ def _composition_class(*kinds: Any) -> type[Preset]:
     body: dict[str, Any] = {
         "name": name,
         "made_of": kinds,
-        "burn_in": max(kind.first_plays for kind in kinds),
-        "__annotations__": {"burn_in": int},
         "__module__": __name__,
-        "__doc__": _documentation(name, kinds),
         "__reduce__": _reduce,
     }
     kind: Any = type("Composition", (base,), body)
@@ -352,14 +348,3 @@ def _check_fit(*kinds: Any) -> None:
         if fitting:
             sentences.append(f"{plurals[role]} that fit: {', '.join(fitting)}")
     raise ValueError(". ".join(sentences))
-
-
-def _documentation(name: str, kinds: tuple[Any, ...]) -> str:
-    """Return the docstring of a composition: what its parts do, an example and their references."""
-    texts = [inspect.cleandoc(kind.__doc__ or kind.name) for kind in kinds]
-    memory, rule, *detector = (text.partition("\n\n")[0] for text in texts)
-    references = dict.fromkeys(text.partition("References\n----------\n")[2].strip() for text in texts)
-    example = f'>>> import dynabandit as db\n>>> db.policy("{name}").name\n{name!r}'
-    listed = "\n".join(one for one in references if one)
-    summary = "\n\n".join([rule, memory, *detector])
-    return f"{summary}\n\nExamples\n--------\n{example}\n\nReferences\n----------\n{listed}\n"

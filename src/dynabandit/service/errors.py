@@ -54,6 +54,10 @@ class ReplayMismatchError(Exception):
         self.problem = problem
 
 
+# What reading a policy raises that is not damaged, but that this installation cannot use
+UNUSABLE = (UnknownPolicyError, ParameterError)
+
+
 class UnusablePolicyError(ReplayMismatchError):
     """The policy of a bandit is unknown, perhaps one of another package that is not in use, or its parameters are not
     valid any more.

@@ -17,6 +17,7 @@ STEP_SECONDS = 0.005  # of loading, before requests for other bandits have their
 LARGE_SNAPSHOT = 1 << 19  # characters: it is read in another thread
 LARGE_TREE = 5_000  # arms: it is built in another thread
 WORTH_A_SNAPSHOT = 1_000  # events that were replayed: after a crash nobody should wait for them again
+Code = tuple[PolicyFunctions, bool]  # what `code_of` returns
 
 
 class Loader:
@@ -35,7 +36,8 @@ class Loader:
         self._reading: dict[int, tuple[Snapshot, Future[LoggedState | None]]] = {}  # large snapshots
         self._building: dict[int, Future[None]] = {}  # trees
         self._thread = ThreadPoolExecutor(1, "dynabandit-snapshot")
-        self._compiled: set[tuple[PolicyFunctions, bool]] = set()  # what `code_of` returned
+        self._compiled: set[Code] = set()
+        self._compiling: dict[Code, Future[None]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._wanted or self._others)
@@ -84,9 +86,11 @@ class Loader:
                     return None
                 self._started[bandit_number] = CatchUp(work, state)
             loading = self._started[bandit_number]
-            if not loading.run(lambda: self._timer() < until):
+            is_new = loading.state.sequence == 0  # the first event says what is to be compiled
+            if not is_new and not self._is_compiled(loading.state):
                 return None
-            self._compile(loading.state)
+            if not loading.run(lambda: not is_new and self._timer() < until) or not self._is_compiled(loading.state):
+                return None
         except StoreError:
             line = self._wanted if bandit_number in self._wanted else self._others
             line[bandit_number] = line.pop(bandit_number)  # others may be readable
@@ -130,12 +134,19 @@ class Loader:
         """End the thread."""
         self._thread.shutdown(cancel_futures=True)
 
-    def _compile(self, state: LoggedState) -> None:
-        """Compile policies, or load their compiled code, here and not at the first decision, which locks the bandit."""
+    def _is_compiled(self, state: LoggedState) -> bool:
+        """Whether the policies are compiled: otherwise another thread compiles them, or loads their compiled code."""
         for bandit in state.bandits:
-            if code_of(bandit) not in self._compiled:
-                compile_bandit(bandit)
-                self._compiled.add(code_of(bandit))
+            code = code_of(bandit)
+            if code in self._compiled:
+                continue
+            if code not in self._compiling:
+                self._compiling[code] = self._thread.submit(compile_bandit, bandit)
+            if not _is_done(self._compiling[code]):
+                return False
+            self._compiling.pop(code).result()
+            self._compiled.add(code)
+        return True
 
 
 def _read(bandit_number: int, snapshot: Snapshot, log: Store) -> LoggedState | None:

@@ -20,7 +20,8 @@ from dynabandit.service.api_types import ArmState, PreviewArm, SetPolicy
 from dynabandit.service.compaction import compact
 from dynabandit.service.domain import changes
 from dynabandit.service.domain.events import Settlement
-from dynabandit.service.domain.log_start import read_start
+from dynabandit.service.domain.log_start import read_start, state_at_start
+from dynabandit.service.domain.unit_of_work import read_snapshot
 from dynabandit.service.domain.warm_start import WarmStart
 from dynabandit.service.errors import UnusablePolicyError
 from dynabandit.service.service import MAX_PREVIEWS
@@ -508,3 +509,19 @@ def test_a_log_of_0_2_0_with_a_parameter_out_of_its_range_says_the_way_out_which
     shop.reward(shop.decide(context={"hour": 7}), 1.0)
     assert shop.state.bandit.step == 4
     shop.assert_replays()
+
+
+def test_a_saved_state_with_a_parameter_out_of_its_range_says_the_way_out(make_shop: Any) -> None:
+    with mock.patch.object(regression, "LEAST_FACTOR", 1e-300):
+        asked = {"policy": "log-linear-ts", "parameters": {"prior": 1e-300}, "rewards": "counts"}
+        shop = make_shop(**asked, features={"hour": "number"})
+        shop.decide(context={"hour": 3})
+        snapshot = shop.work.snapshot(shop.bandit_number)
+        [compacted] = compact(shop.store, before=2e12, now=0.0)
+        assert compacted.problem is None
+
+    problem = "prior must be .* got 1e-300.* change the policy with the release that made it, compact the log"
+    with pytest.raises(UnusablePolicyError, match=problem):
+        state_at_start(shop.store, shop.bandit_number)
+    with pytest.raises(UnusablePolicyError, match=problem):
+        read_snapshot(shop.bandit_number, snapshot, shop.store)

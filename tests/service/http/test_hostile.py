@@ -200,6 +200,10 @@ def test_a_body_of_too_many_parts_is_refused_before_it_is_decoded(quiet: tuple[C
             400,
             1,
         )
+        arms = b'{"arms": [' + items(250_002, b'"a"') + b"]}"
+        answer = http.put("/v1/bandits/many", content=arms, headers=JSON)
+        problem = answer.json()["problem"]
+        assert (answer.status_code, problem.startswith("the body must have at most 250000 values")) == (422, True)
     assert not decode.called
     inner = b"{" + b",".join(b'"%d":1' % number for number in range(1000)) + b"}"
     body = b'{"context": {' + b",".join(b'"f%d":%s' % (number, inner) for number in range(100)) + b', "g": [{}]}}'

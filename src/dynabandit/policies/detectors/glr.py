@@ -145,7 +145,12 @@ def diminishing_observe(
 
 @dataclass(frozen=True, kw_only=True)
 class LikelihoodRatioTest(Detector):
-    """What the two forms of the test share: everything except the exploration."""
+    """What the two forms of the test share: everything except the exploration.
+
+    Cost per step: O(capacity) at every tenth play of an arm.
+
+    Memory: O(K x capacity).
+    """
 
     restart: str = "local"
     scale: float = 1.0

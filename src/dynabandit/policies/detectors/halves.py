@@ -82,6 +82,8 @@ class Halves(Detector):
     random draws, a random arm is played with the same probability. The logarithm of a bound counts the steps since the
     restart.
 
+    Memory: O(K x window).
+
     Parameters
     ----------
     window

@@ -16,6 +16,14 @@ class HorizonTuned(Policy):
     Without `changes`, a simulation counts how often the best arm changes on its path. That is knowledge a real user
     does not have; `changes=1` does not use it. The label shows which one was used. With `horizon="doubling"` the
     parameters follow from a horizon that doubles with time (`policies.horizons.doubling_horizon`).
+
+    Parameters
+    ----------
+    changes
+        The expected number of changes of the best arm. By default a simulation counts them on its path, which is not
+        possible in practice; `changes=1` does not use the path.
+    horizon
+        The expected number of steps, T in equations, or ``"doubling"``; a simulation uses its own horizon.
     """
 
     changes: int | None = None
@@ -35,9 +43,14 @@ class HorizonTuned(Policy):
         elif self.horizon is not None:
             check_field(self, "horizon", integer, 1, LARGEST_STEP)
 
+    @classmethod
+    def described_parameters(cls) -> dict[str, str]:
+        uses_changes = cls._follows_from_changes is not HorizonTuned._follows_from_changes
+        return super().described_parameters() | ({} if uses_changes else {"changes": "Not used."})
+
     def _follows_from_changes(self) -> bool:
         """Whether a parameter that follows from the number of changes is not given."""
-        raise NotImplementedError
+        return False
 
     def _follows_from_horizon(self) -> bool:
         """Whether a parameter that follows from the horizon is not given."""

@@ -355,6 +355,8 @@ class Mixture(Memory):
 
     Rewards are in [0, 1]. The prior of an arm is part of the memory: rules that draw do not add one of their own.
 
+    Cost per step: 8 memories of the arm that was played.
+
     Parameters
     ----------
     strength
@@ -449,6 +451,8 @@ class Mixture(Memory):
 @dataclass(frozen=True, kw_only=True)
 class PoissonMixture(Mixture):
     """A `Mixture` for counts: 0, 1, 2, ...
+
+    Cost per step: 8 memories of the arm that was played, each with up to 30 logarithms.
 
     Examples
     --------

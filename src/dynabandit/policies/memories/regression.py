@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,21 +39,15 @@ SMALLEST_PIVOT = 1e-14  # of a Cholesky factor, relative to the variance; a smal
 MODELS = ("auto", "separate", "shared", "hybrid")
 
 
-class Params(NamedTuple):
-    prior: float
-    step_size: float  # of the forgetting factor
-    discount: float
-
-
 @kernel
 def start(state: PolicyState, arm: int, params: Any) -> None:
     """Write nothing: `ModelMemory.initial_models` has the models without rewards."""
 
 
 @kernel
-def squared_weights(state: PolicyState, number: int, params: Params) -> float:
+def squared_weights(state: PolicyState, number: int, params: RegressionParams) -> float:
     """Return the sum of the squared weights of the past steps."""
-    squared = params.discount * params.discount
+    squared = params.forgetting * params.forgetting
     return number - 1.0 if squared == 1.0 else (1.0 - squared ** (number - 1.0)) / (1.0 - squared)
 
 
@@ -217,7 +211,7 @@ def model_kernels(link: Callable[..., Any], kind: Kind) -> ModelKernels:
         clock=squared_weights,
         draws=make_draws(kernels),
         shared=int(kind.adaptive),
-        params=Params,
+        params=RegressionParams,
     )
 
 
@@ -252,8 +246,7 @@ class RegressionMemory(ModelMemory):
         return RegressionParams(self.prior, 1.0, 0.0)
 
     def params(self, setting: Setting) -> Any:
-        estimator = self._estimator()
-        return Params(self.prior, estimator.step_size, estimator.forgetting)
+        return self._estimator()
 
     def models_shape(self, arms: int, context: Context, family: str | None) -> tuple[int, int]:
         if self.model == "shared" and not context.per_arm:

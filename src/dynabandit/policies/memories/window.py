@@ -19,7 +19,7 @@ from dynabandit.policies.memories import sample_mean
 from dynabandit.policies.memories.base import NOBODY, Memory
 from dynabandit.policies.memories.sample_mean import SampleMean, Sums
 from dynabandit.policies.part import Setting
-from dynabandit.validation import NORMAL, check_field, integer, number
+from dynabandit.validation import BOUNDED, check_field, integer, number
 
 COUNT = 0  # how many rewards so far
 RING = 1  # from here on: pairs of arm and reward
@@ -128,7 +128,7 @@ def growing_learn(state: PolicyState, arm: int, reward: Reward, params: GrowingP
 class _Window(Memory):
     """What windows of fixed and of growing length share."""
 
-    rewards = NORMAL
+    rewards = BOUNDED  # `retract` keeps sums in the range of such rewards
 
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
         return sample_mean.belief(column)
@@ -139,6 +139,8 @@ class Window(_Window):
     """Remember the latest rewards of all arms. Use it if you know how fast the means change.
 
     The window moves with the rewards of all arms; a decision whose reward has not arrived yet does not move it.
+
+    Memory: O(K + window).
 
     Parameters
     ----------
@@ -194,7 +196,10 @@ class Window(_Window):
 class GrowingWindow(_Window):
     r"""Remember the latest rewards of all arms, more of them as time goes on, so that no horizon is needed.
 
-    The length after t rewards is :math:`\lceil \lambda t^\alpha \rceil`, at most t and at most the capacity.
+    The window moves with the rewards of all arms. Its length after t of them is :math:`\lceil \lambda t^\alpha
+    \rceil`, at most t and at most the capacity.
+
+    Memory: O(K + capacity).
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
+from dynabandit.core.docstrings import descriptions_of
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, idle_steps
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.composition import Preset
@@ -18,7 +19,6 @@ from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.rules import hoeffding, thompson
 from dynabandit.validation import check_field, number, set_fields
 
-OF_AN_UNDISCOUNTED_PRIOR = "The Beta prior of each arm, a pair of numbers in [1e-12, 1e12]; it is not discounted."
 FOR_A_VARIANCE = (
     "The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper."
 )
@@ -41,24 +41,12 @@ class AffTS(Preset):
     r"""Thompson sampling that forgets old rewards faster when an arm seems to change, and slowly those of idle arms,
     too. It needs no tuning; AFF-OTS usually has slightly less regret.
 
-    The draws are from Beta(a + m~, b + w~ - m~), where the data of an idle arm are discounted; see also `AffOTS`.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-ts", prior=(1, 3)).label
-    'aff-ts(prior=(1, 3))'
-
     Notes
     -----
     The score is a draw from a posterior whose data, but not its prior, are discounted while the arm is idle:
 
     .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
         \lambda^{\mathrm{idle} / K} (m, w)
-
-    Pending plays of an arm without any reward count as failures.
-
-    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------
@@ -67,9 +55,6 @@ class AffTS(Preset):
 
     name = "aff-ts"
     made_of = Adaptive, thompson.Thompson
-    described: ClassVar[dict[str, str]] = {"prior": OF_AN_UNDISCOUNTED_PRIOR}
-
-    burn_in: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,24 +65,6 @@ class AffOTS(Preset):
 
     A draw of `AffTS` below the posterior mean is replaced by the posterior mean.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> bandit = db.Bandit("aff-ots", arms=["red", "green"], seed=7)
-    >>> bandit.choose()
-    'red'
-
-    Notes
-    -----
-    The score is the larger of a draw from the posterior and its mean; the data are discounted while the arm is idle:
-
-    .. math:: \mathrm{Beta}\left( a + \tilde{m}, \; b + \tilde{w} - \tilde{m} \right), \quad (\tilde{m}, \tilde{w}) =
-        \lambda^{\mathrm{idle} / K} (m, w)
-
-    Pending plays of an arm without any reward count as failures.
-
-    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
-
     References
     ----------
     Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, algorithm 5.
@@ -105,9 +72,6 @@ class AffOTS(Preset):
 
     name = "aff-ots"
     made_of = Adaptive, thompson.OptimisticThompson
-    described: ClassVar[dict[str, str]] = {"prior": OF_AN_UNDISCOUNTED_PRIOR}
-
-    burn_in: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,19 +83,11 @@ class AffUCB2(Preset):
     lambda and k by lambda^2 while an arm is idle, so that its bonus grows. The two discounts cancel, and the bonus
     stays constant. `AffUCB2Growing` implements what the text of the paper describes.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-ucb2", step_size="variance-scaled").label
-    'aff-ucb2(step_size=variance-scaled)'
-
     Notes
     -----
     The score of an arm, where the discounts of w and k for idle steps cancel:
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
-
-    Cost per step: O(log K), because a score changes only when its arm is played.
 
     References
     ----------
@@ -141,30 +97,18 @@ class AffUCB2(Preset):
     name = "aff-ucb2"
     made_of = Adaptive, hoeffding.PrintedHoeffding()
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class AffUCB2Growing(Preset):
     r"""AFF-UCB2 with a bonus that grows while an arm is idle, so that idle arms are tried again. Use it in place of
     AFF-UCB2 with few arms.
 
-    While an arm is idle, k is discounted by lambda, as w is. The bonus grows like lambda^(-idle / 2K), up to the bonus
-    of a single observation.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-ucb2-growing").name
-    'aff-ucb2-growing'
-
     Notes
     -----
-    The score of an arm, with a bonus that never exceeds that of a single observation:
+    While an arm is idle, k is discounted by lambda, as w is. The score of an arm has a bonus that grows, but never
+    exceeds that of a single observation:
 
     .. math:: \frac{m}{w} + \lambda^{- \mathrm{idle} / (2 K)} \sqrt{\frac{- \log 0.05}{2 w^2 / k}}
-
-    Cost per step: O(K).
 
     References
     ----------
@@ -175,31 +119,20 @@ class AffUCB2Growing(Preset):
     name = "aff-ucb2-growing"
     made_of = Adaptive, hoeffding.Hoeffding()
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class AffKLUCB(Preset):
     r"""UCB with a tight bound that forgets old rewards faster when an arm seems to change. Use it with 50 arms or more;
     after a long constant period it may never notice that the worst arm has become the best.
 
-    It is `AffUCB2Growing` with a Kullback-Leibler bound in place of the Hoeffding bound: the largest q with n kl(mean,
-    q) <= -log(confidence), where n is the effective size w^2 / k, which decreases towards 1 while an arm is idle.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-kl-ucb", step_size=0.01).label
-    'aff-kl-ucb(step_size=0.01)'
+    It is `AffUCB2Growing` with a Kullback-Leibler bound in place of the Hoeffding bound.
 
     Notes
     -----
-    The score of an arm, with an effective size n that decreases while the arm is idle:
+    The score of an arm, with an effective size n that decreases towards 1 while the arm is idle:
 
     .. math:: \max \left\{ q : n \, \mathrm{kl}\left( \frac{m}{w}, q \right) \leq - \log \mathrm{confidence} \right\},
         \quad n = \max\left( 1, \; \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
-
-    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------
@@ -210,8 +143,6 @@ class AffKLUCB(Preset):
     name = "aff-kl-ucb"
     made_of = Adaptive, hoeffding.KLBound
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class DTS(Preset):
@@ -220,23 +151,9 @@ class DTS(Preset):
 
     `AffDTS1` and `AffDTS2` set the memory, C, from the data.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("dts", memory=5).label
-    'dts(memory=5)'
-
     Notes
     -----
-    The score is a draw from Beta(a, b). A reward y of the arm changes its posterior by
-
-    .. math:: (a, b) \leftarrow (a + y, \; b + 1 - y) \quad \text{if } a + b < C
-
-    .. math:: (a, b) \leftarrow \frac{C}{C + 1} \, (a + y, \; b + 1 - y) \quad \text{else}
-
-    Pending plays of an arm without any reward are added to its b.
-
-    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
+    The score is a draw from Beta(a, b).
 
     References
     ----------
@@ -252,24 +169,13 @@ class OptimisticDTS(Preset):
     r"""Optimistic dynamic Thompson sampling, which explores slightly less: no draw is below the estimated mean of its
     arm. Use it for steady drift if you know a suitable memory.
 
-    A draw below the posterior mean is replaced by the posterior mean. No paper has this combination: the posterior is
-    that of `DTS`, the optimistic draw that of `OTS`.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("odts", memory=5).label
-    'odts(memory=5)'
+    No paper has this combination: the posterior is that of `DTS`, the optimistic draw that of `OTS`.
 
     Notes
     -----
-    With the a and b of DTS, the score is
+    The score is a draw, or the mean of the posterior if that is larger:
 
     .. math:: \max\left( \theta, \; \frac{a}{a + b} \right), \quad \theta \sim \mathrm{Beta}(a, b)
-
-    Pending plays of an arm without any reward are added to its b.
-
-    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------
@@ -286,23 +192,9 @@ class AffDTS1(Preset):
     r"""Dynamic Thompson sampling that sets the memory of each arm itself, from the estimated variance of its rewards.
     It needs no tuning; AFF-DTS2 has less regret in most environments.
 
-    The memory is C = 4 / s^2 - 1; that of `AffDTS2` follows the weight of the estimator.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-dts1", memory=100).burn_in
-    10
-
     Notes
     -----
-    The memory of DTS after the burn-in, with s^2 the adaptive variance:
-
-    .. math:: C_t = \frac{4}{s_t^2} - 1
-
-    Pending plays of an arm without any reward are added to its b.
-
-    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
+    The score is that of `DTS`, where the memory of an arm is C.
 
     References
     ----------
@@ -313,32 +205,18 @@ class AffDTS1(Preset):
     made_of = BoundedByVariance, thompson.Thompson
     described: ClassVar[dict[str, str]] = {"burn_in": FOR_A_VARIANCE}
 
-    burn_in: int = 10
-
 
 @dataclass(frozen=True, kw_only=True)
 class AffDTS2(Preset):
     r"""Dynamic Thompson sampling that sets the memory of each arm itself: short when the arm seems to change, long
     otherwise. It needs no tuning and is the best of the paper's policies on the leaderboard.
 
-    The memory follows the weight of the adaptive estimator, C = w - 1. Of the paper's policies this one has the least
-    regret on the leaderboard, both on average and in its worst environment; the recommended policy is `MixTS`.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-dts2").burn_in
-    1
+    Of the paper's policies this one has the least regret on the leaderboard, both on average and in its worst
+    environment; the recommended policy is `MixTS`.
 
     Notes
     -----
-    The memory of DTS after the burn-in:
-
-    .. math:: C_t = w_t - 1
-
-    Pending plays of an arm without any reward are added to its b.
-
-    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
+    The score is that of `DTS`, where the memory of an arm is C.
 
     References
     ----------
@@ -347,8 +225,6 @@ class AffDTS2(Preset):
 
     name = "aff-dts2"
     made_of = BoundedByWeight, thompson.Thompson
-
-    burn_in: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,6 +235,10 @@ class AdaptivePolicy(Policy):
     step_size: float | str = 0.001
     floor: float = 0.0
     loss: str = "squared-error"
+
+    @classmethod
+    def described_parameters(cls) -> dict[str, str]:
+        return descriptions_of(Adaptive) | super().described_parameters()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -421,14 +301,9 @@ class AffDGreedy(AdaptivePolicy):
 
     Parameters
     ----------
-    step_size, floor, loss
-        Parameters of the adaptive estimator with the sums m, w and k, see
-        `dynabandit.estimators.AdaptiveForgetting`.
     threshold
         The paper's d, in [0, 1]; 0 explores after every change. The default is the step size, as the paper suggests;
         with the variance-scaled step size, the step size of the latest update.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -537,9 +412,6 @@ class AffUCB1(AdaptivePolicy):
 
     Parameters
     ----------
-    step_size, floor, loss
-        Parameters of the adaptive estimator with the sums m, w and k, see
-        `dynabandit.estimators.AdaptiveForgetting`.
     variance_floor
         The minimum variance in the bonus of an idle arm, in [0, 1]; 0 is the paper's formula.
     burn_in

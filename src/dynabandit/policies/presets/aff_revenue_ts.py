@@ -106,8 +106,6 @@ class AffRevenueTS(Policy):
     prior_weight
         The weight of the prior of a conversion probability, a positive number of rewards; it is not discounted. The
         mean of the prior is the conversion of all arms so far.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

@@ -19,12 +19,6 @@ class NormalTS(Preset):
     The mean of each arm is drawn from its Student posterior, for normal rewards whose means and variances are constant;
     `AffNormalTS` forgets. All rewards times a constant give the same choices.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("normal-ts").rewards.check(-12.5)
-    -12.5
-
     Notes
     -----
     With a uniform prior of the mean and of the standard deviation, the posterior of the mean of n rewards x is
@@ -33,8 +27,6 @@ class NormalTS(Preset):
 
     Before an arm has three different rewards, its score is a draw from the normal distribution with its mean and the
     variance of the rewards of all arms, divided by n; an arm without rewards takes their mean too.
-
-    Cost per step: O(K).
 
     References
     ----------
@@ -58,23 +50,12 @@ class AffNormalTS(Preset):
 
     The draws are from a normal posterior whose data are discounted. All rewards times a constant give the same choices.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-normal-ts", step_size=0.001).label
-    'aff-normal-ts(step_size=0.001)'
-
     Notes
     -----
     The score of an arm is a draw from a normal distribution, where s^2 is its adaptive variance:
 
     .. math:: N\left( \frac{m}{w}, \; \frac{s^2}{n} \right), \quad n = \max\left( 1, \; \lambda^{\mathrm{idle} / K}
         \frac{w^2}{k} \right)
-
-    Before the rewards of an arm differ, s^2 is the variance of the rewards of all arms, and the forgetting factor does
-    not change.
-
-    Cost per step: O(K).
 
     References
     ----------
@@ -86,8 +67,6 @@ class AffNormalTS(Preset):
     made_of = UnitFree, thompson.NormalThompson
     described: ClassVar[dict[str, str]] = {"burn_in": FOR_A_VARIANCE}
 
-    burn_in: int = 2
-
 
 @dataclass(frozen=True, kw_only=True)
 class AffNormalUCB(Preset):
@@ -97,12 +76,6 @@ class AffNormalUCB(Preset):
     The score is the adaptive mean plus a multiple of its standard error. The bonus grows while an arm is idle, up to
     that of a single reward. All rewards times a constant give the same choices.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-normal-ucb", step_size=0.01).label
-    'aff-normal-ucb(step_size=0.01)'
-
     Notes
     -----
     The score of an arm, where s^2 is its adaptive variance; for rewards in [0, 1], whose variance is at most 1/4, it is
@@ -110,11 +83,6 @@ class AffNormalUCB(Preset):
 
     .. math:: \frac{m}{w} + \sqrt{\frac{- 2 \log(\mathrm{confidence}) \, s^2}{n}}, \quad n = \max\left( 1, \;
         \lambda^{\mathrm{idle} / K} \frac{w^2}{k} \right)
-
-    Before the rewards of an arm differ, s^2 is the variance of the rewards of all arms, and the forgetting factor does
-    not change. Plays whose rewards are pending count in n.
-
-    Cost per step: O(K).
 
     References
     ----------
@@ -126,21 +94,11 @@ class AffNormalUCB(Preset):
     made_of = UnitFree, normal_ucb.NormalUCB
     described: ClassVar[dict[str, str]] = {"burn_in": FOR_A_VARIANCE}
 
-    burn_in: int = 2
-
 
 @dataclass(frozen=True, kw_only=True)
 class AffPoissonTS(Preset):
     r"""Thompson sampling for counts, such as sales, visits or items, that forgets old rewards faster when an arm seems
     to change. The recommended policy for counts is mix-poisson-ts.
-
-    The draws are from Gamma(a + m~, b + w~), where the data of an idle arm are discounted.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-poisson-ts", prior=(2, 1)).label
-    'aff-poisson-ts(prior=(2, 1))'
 
     Notes
     -----
@@ -150,12 +108,6 @@ class AffPoissonTS(Preset):
     .. math:: \mathrm{Gamma}\left( a + \tilde{m}, \; b + \tilde{w} \right), \quad (\tilde{m}, \tilde{w}) =
         \max\left( \lambda^{\mathrm{idle} / K}, \; \frac{1}{w} \right) (m, w)
 
-    The forgetting factor does not change before the counts of an arm differ.
-
-    Pending plays of an arm without a count are taken as zeros.
-
-    Cost per step: O(K).
-
     References
     ----------
     The estimator of Lu, Adams & Kantas, On adaptive estimation for dynamic Bernoulli bandits, section 2, with the step
@@ -164,8 +116,5 @@ class AffPoissonTS(Preset):
 
     name = "aff-poisson-ts"
     made_of = UnitFree, thompson.GammaThompson
-    described: ClassVar[dict[str, str]] = {
-        "step_size": "The step size of the forgetting factor, in [0, 1]; it is divided by the estimated variance."
-    }
 
     burn_in: int = 1

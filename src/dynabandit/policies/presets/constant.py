@@ -13,19 +13,11 @@ class EpsGreedy(Preset):
     r"""Play the arm with the best average reward so far, and with probability epsilon a random arm. A simple baseline:
     it never forgets, and it explores at the end as much as at the beginning.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("eps-greedy", epsilon=0.2).label
-    'eps-greedy(epsilon=0.2)'
-
     Notes
     -----
     With probability epsilon a random arm, otherwise the arm with the largest sample mean:
 
     .. math:: a_t = \arg\max_a \bar{x}_t(a)
-
-    Cost per step: O(log K), because a mean changes only when its arm is played.
 
     References
     ----------
@@ -37,19 +29,11 @@ class EpsGreedy(Preset):
     made_of = SampleMean, greedy.Greedy
     live_rewards = BOUNDED
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class UCB(Preset):
     r"""Play the arm whose mean could be the largest: its average reward plus a bonus, which is large for arms with few
     plays. A baseline for constant means: it never forgets, so it reacts slowly to changes.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.simulate(db.policy("ucb"), db.environment("fixed", means=[0.2, 0.8]), horizon=100, seed=1)
-    Simulation(ucb on fixed, 2 arms, 100 steps, 1 replication: mean total regret 6)
 
     Notes
     -----
@@ -60,8 +44,6 @@ class UCB(Preset):
     The logarithm of t - 1 is our reading. The formula of Lu, Adams & Kantas (section 3.2) has log t next to the plays
     up to time t, and Auer et al. take the logarithm of the plays so far; at the decision of step t, these are t - 1.
 
-    Cost per step: O(K).
-
     References
     ----------
     Auer, Cesa-Bianchi & Fischer (2002), Finite-time analysis of the multiarmed bandit problem.
@@ -70,32 +52,14 @@ class UCB(Preset):
     name = "ucb"
     made_of = SampleMean, ucb.UCB()
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class KLUCB(Preset):
     r"""Play the arm whose mean could be the largest, given its rewards: UCB with a tighter bound, above all for means
     near 0 or 1. A baseline for constant means: it never forgets.
 
-    The bound is the largest q with N kl(mean, q) <= log t, which never exceeds 1. For constant means the policy is
-    asymptotically optimal.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.simulate("kl-ucb", db.environment("fixed", means=[0.2, 0.8]), horizon=100, seed=1).total_regret[0] < 10
-    np.True_
-
-    Notes
-    -----
-    The score of an arm with N plays and the sample mean x, after t steps:
-
-    .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log t + c \log \log t \right\}
-
-    .. math:: \mathrm{kl}(p, q) = p \log \frac{p}{q} + (1 - p) \log \frac{1 - p}{1 - q}
-
-    Cost per step: O(K), with one root finding per arm.
+    The bound never exceeds 1. For constant means the policy is asymptotically optimal. In the equation, N is the number
+    of plays of an arm, x its sample mean, and t the number of steps so far.
 
     References
     ----------
@@ -105,29 +69,11 @@ class KLUCB(Preset):
     name = "kl-ucb"
     made_of = SampleMean, kl_ucb.KLUCB
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class TS(Preset):
     r"""Thompson sampling: draw a plausible mean for each arm, given its rewards, and play the arm with the largest
     draw. A baseline for constant means: it never forgets, so it reacts slowly to changes.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("ts", prior=(1, 1)).label
-    'ts(prior=(1, 1))'
-
-    Notes
-    -----
-    The score of an arm with S successes and F failures is one draw from its posterior:
-
-    .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
-
-    Pending plays of an arm without any reward count as failures.
-
-    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------
@@ -145,23 +91,6 @@ class OTS(Preset):
     it if means are constant; it never forgets.
 
     A draw of `TS` below the posterior mean is replaced by the posterior mean.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("ots").parameters
-    {'burn_in': 0, 'prior': (2.0, 2.0)}
-
-    Notes
-    -----
-    The score is a draw from the posterior, or the posterior mean if that is larger:
-
-    .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
-        F)
-
-    Pending plays of an arm without any reward count as failures.
-
-    Cost per step: O(K), O(log K) with more than 1,000 arms; see "Thompson sampling with many arms".
 
     References
     ----------

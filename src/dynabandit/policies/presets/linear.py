@@ -16,17 +16,9 @@ class LinUCB(Preset):
     r"""Predict the reward of each arm from features by linear regression, and play the arm whose reward could be the
     largest. Without a discount it never forgets: use it if the effect of the features does not change.
 
-    This is a ridge regression, which may discount its data.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("lin-ucb", discount=0.99).label
-    'lin-ucb(discount=0.99)'
-
     Notes
     -----
-    With the discounted sums :math:`\Lambda = \alpha I + \sum_s \gamma^{t - s} x_s x_s'` and
+    This is a ridge regression. With the discounted sums :math:`\Lambda = \alpha I + \sum_s \gamma^{t - s} x_s x_s'` and
     :math:`b = \sum_s \gamma^{t - s} r_s x_s`, the score of an arm with features x is
 
     .. math:: x' \theta + w \sqrt{ x' \Lambda^{-1} x }, \quad \theta = \Lambda^{-1} b
@@ -35,8 +27,6 @@ class LinUCB(Preset):
     (`memories.linear_model`). In a hybrid the shared model learns all rewards as if it were alone, the model of an
     arm learns what the shared one leaves unexplained, and both predictions and variances are added: simpler than
     algorithm 2 of the paper, which solves for both models at once.
-
-    Cost per step: O(K d^2).
 
     References
     ----------
@@ -52,14 +42,6 @@ class LinTS(Preset):
     r"""Thompson sampling with features: draw plausible coefficients of a linear regression, and play the arm with the
     largest prediction. Without a discount it never forgets: use it if the effect of the features does not change.
 
-    This is a Bayesian linear regression, which may discount its data.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("lin-ts", width=0.5).label
-    'lin-ts(width=0.5)'
-
     Notes
     -----
     The coefficients of a shared model are drawn once per step, and the score of an arm with features x is x' times the
@@ -71,8 +53,6 @@ class LinTS(Preset):
     Those of separate models are independent, so that the score of an arm is drawn from its own normal law. The paper
     has a shared model without discount, and a width that grows with the logarithm of the step. In a hybrid the shared
     model and that of the arm are drawn independently and added.
-
-    Cost per step: O(K d^2), and O(d^3) more for a shared model.
 
     References
     ----------
@@ -88,12 +68,6 @@ class LinTS(Preset):
 class DLinUCB(Preset):
     r"""LinUCB that gives older rewards less weight, at a constant rate. Use it if you know how fast the effect of the
     features changes.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("d-lin-ucb", discount=0.98).label
-    'd-lin-ucb(discount=0.98)'
 
     Notes
     -----
@@ -111,8 +85,6 @@ class DLinUCB(Preset):
     coefficient per reward gets it back (`memories.linear_model`). The paper has one shared model. If models are
     separate, the data of an idle arm fade as well. In a hybrid the shared model learns all rewards as if it were alone,
     the model of an arm learns what the shared one leaves unexplained, and both predictions and variances are added.
-
-    Cost per step: O(K d^2).
 
     References
     ----------
@@ -141,12 +113,6 @@ class SWLinUCB(_SavedInThisOrder):
     r"""LinUCB that uses only the rewards of the latest steps. Use it if you know how fast the effect of the features
     changes.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("sw-lin-ucb", window=200).label
-    'sw-lin-ucb(window=200)'
-
     Notes
     -----
     The score of an arm with features x, with sums over the last `window` steps:
@@ -158,8 +124,6 @@ class SWLinUCB(_SavedInThisOrder):
     difference would be inaccurate, which takes features of 1000 and more (for a prior of 1). A late reward whose
     decision has left the window is ignored; another one leaves it in the order of arrival. The paper has one shared
     model, and a window that follows from the horizon and the variation of the coefficients.
-
-    Cost per step: O(K d^2).
 
     References
     ----------
@@ -177,12 +141,6 @@ class WeightUCB(Preset):
 
     It has a single covariance matrix, and the confidence radius of its paper.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("weight-ucb", discount=0.98).label
-    'weight-ucb(discount=0.98)'
-
     Notes
     -----
     The score is that of ``"lin-ucb"`` with the width, for features of norm at most 1,
@@ -192,8 +150,6 @@ class WeightUCB(Preset):
 
     Its authors show that the second matrix of D-LinUCB is not needed for the same regret bound. The paper has one
     shared model.
-
-    Cost per step: O(K d^2).
 
     References
     ----------
@@ -213,12 +169,6 @@ class RestartLinUCB(_SavedInThisOrder):
     r"""LinUCB that forgets everything after every period of a fixed length. A baseline of the literature for effects of
     features that change.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("restart-lin-ucb", period=500).label
-    'restart-lin-ucb(period=500)'
-
     Notes
     -----
     The score of an arm with features x, with sums over the past steps of the current period:
@@ -228,8 +178,6 @@ class RestartLinUCB(_SavedInThisOrder):
 
     Rewards of decisions of an earlier period that arrive late are ignored. The paper has one shared model, and a period
     that follows from the horizon and the variation of the coefficients.
-
-    Cost per step: O(K d^2).
 
     References
     ----------
@@ -245,22 +193,12 @@ class LinEpsGreedy(Preset):
     r"""Play the arm with the largest reward predicted from features, and with probability epsilon a random arm. A
     simple baseline for decisions with features.
 
-    The prediction is that of a ridge regression.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("lin-eps-greedy", epsilon=0.05).label
-    'lin-eps-greedy(epsilon=0.05)'
-
     Notes
     -----
     The score of an arm with features x is the prediction of the model of ``"lin-ucb"``:
 
     .. math:: x' \theta, \quad \theta = \left( \alpha I + \sum_s \gamma^{t - s} x_s x_s' \right)^{-1}
         \sum_s \gamma^{t - s} r_s x_s
-
-    Cost per step: O(K d^2).
 
     References
     ----------
@@ -271,19 +209,13 @@ class LinEpsGreedy(Preset):
     name = "lin-eps-greedy"
     made_of = regression.Regression, greedy.Greedy
 
+    burn_in: int = 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class SquareCB(Preset):
     r"""Play arms at random, the more rarely the further their predicted reward is below the best one. A baseline of the
     literature for decisions with features.
-
-    The predictions are those of a ridge regression.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("square-cb", scale=100).label
-    'square-cb(scale=100)'
 
     Notes
     -----
@@ -295,8 +227,6 @@ class SquareCB(Preset):
 
     and b with the rest. The paper has a constant rate for a known horizon; one that grows with the step, and the
     defaults, are those of Vowpal Wabbit.
-
-    Cost per step: O(K d^2).
 
     References
     ----------
@@ -312,13 +242,7 @@ class LogisticTS(Preset):
     r"""Thompson sampling with features for rewards of 0 or 1, such as clicks, which a logistic regression predicts.
     Without a discount it never forgets: use it if the effect of the features does not change.
 
-    This is a Bayesian logistic regression of rewards in [0, 1], which may discount its data.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("logistic-ts", discount=0.99).label
-    'logistic-ts(discount=0.99)'
+    Rewards may be any numbers in [0, 1].
 
     Notes
     -----
@@ -331,8 +255,6 @@ class LogisticTS(Preset):
     The score of an arm is :math:`x' \tilde\theta` with a draw from :math:`N(\theta, w^2 \Lambda^{-1})`, once per step
     for a shared model, independently for separate ones. The prior returns to one or a few coefficients per reward in
     turn, and pulls them towards 0 (`memories.regression_kernels`).
-
-    Cost per step: O(K d^2), and O(d^3) more for a shared model.
 
     References
     ----------
@@ -349,14 +271,6 @@ class LogLinearTS(Preset):
     r"""Thompson sampling with features for counts, such as sales, which a Poisson regression predicts. Without a
     discount it never forgets: use it if the effect of the features does not change.
 
-    This is a Bayesian Poisson regression, which may discount its data.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("log-linear-ts", discount=0.99).label
-    'log-linear-ts(discount=0.99)'
-
     Notes
     -----
     The model is that of ``"logistic-ts"`` with the mean :math:`p = e^{x' \theta}` of a count r:
@@ -366,8 +280,6 @@ class LogLinearTS(Preset):
 
     The weight v is p, or, for a count above p, the logarithmic mean :math:`(r - p) / \log(r / p)`: a Newton step would
     otherwise move the predicted mean far beyond a large count.
-
-    Cost per step: O(K d^2), and O(d^3) more for a shared model.
 
     References
     ----------
@@ -383,12 +295,6 @@ class AffLinUCB(Preset):
     r"""LinUCB that sets its own memory: short when its predictions become worse, long otherwise. Use it if the effect
     of the features changes and you do not know how fast.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-lin-ucb", width=0.5).label
-    'aff-lin-ucb(width=0.5)'
-
     Notes
     -----
     The score is that of ``"d-lin-ucb"``, with a forgetting factor :math:`\lambda = 1 - e^{-s}` per model. Its memory
@@ -401,8 +307,6 @@ class AffLinUCB(Preset):
     where the derivative is with respect to all past forgetting factors, as in the paper's equation (9): for one
     constant feature without a prior, :math:`x' \psi` is its slope. The recursions are in
     `memories.regression_kernels`. The data of a model fade by :math:`\lambda` per step, also while its arm is idle.
-
-    Cost per step: O(K d^2).
 
     References
     ----------
@@ -420,20 +324,12 @@ class AffLinTS(Preset):
     r"""Thompson sampling with a linear regression that sets its own memory: short when its predictions become worse,
     long otherwise. Use it if the effect of the features changes and you do not know how fast.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-lin-ts", step_size=0.1).label
-    'aff-lin-ts(step_size=0.1)'
-
     Notes
     -----
     The model is that of ``"aff-lin-ucb"``. The coefficients of a shared model are drawn once per step, those of
     separate models independently:
 
     .. math:: \tilde\theta \sim N\left( \theta, \; w^2 \Lambda^{-1} \Lambda_2 \Lambda^{-1} \right)
-
-    Cost per step: O(K d^2), and O(d^3) more for a shared model.
 
     References
     ----------
@@ -453,12 +349,6 @@ class AffLogisticTS(Preset):
 
     Rewards may be any numbers in [0, 1].
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-logistic-ts", memory=100).label
-    'aff-logistic-ts(memory=100)'
-
     Notes
     -----
     The model is that of ``"logistic-ts"`` with a forgetting factor :math:`\lambda = 1 - e^{-s}`, which follows the
@@ -468,8 +358,6 @@ class AffLogisticTS(Preset):
         \psi = \frac{\partial \theta}{\partial \lambda}
 
     The variance of a draw has the squared weights of ``"d-lin-ucb"``.
-
-    Cost per step: O(K d^2), and O(d^3) more for a shared model.
 
     References
     ----------
@@ -486,12 +374,6 @@ class AffLogLinearTS(Preset):
     r"""Thompson sampling for counts, such as sales, with a Poisson regression that sets its own memory. Use it if the
     effect of the features changes and you do not know how fast.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-log-linear-ts", memory=100).label
-    'aff-log-linear-ts(memory=100)'
-
     Notes
     -----
     The model is that of ``"log-linear-ts"`` with a forgetting factor :math:`\lambda = 1 - e^{-s}`, which follows the
@@ -499,8 +381,6 @@ class AffLogLinearTS(Preset):
 
     .. math:: s \leftarrow s + \eta \frac{g}{\sqrt{G}}, \quad g = (r - p) (1 - \lambda) \, x' \psi, \quad
         \psi = \frac{\partial \theta}{\partial \lambda}
-
-    Cost per step: O(K d^2), and O(d^3) more for a shared model.
 
     References
     ----------
@@ -518,8 +398,7 @@ class MixLinUCB(Preset):
     weights are learned. It needs no tuning, whether the effect of the features changes fast, slowly or never.
 
     The score is a randomised confidence bound. This is ``"auto"`` together with features. It needs no horizon, no
-    number of changes, no discount and no scale of the rewards. Every arm has its own models if the context is the same
-    for all arms; if each arm has features of its own, all arms share their models.
+    number of changes, no discount and no scale of the rewards.
 
     Examples
     --------
@@ -574,8 +453,6 @@ class MixLinUCB(Preset):
 
     where z is one standard normal number per step, the same for all arms: arms whose predictions come from the same
     model are then explored together. A feature vector of zeros has the prediction 0 with certainty.
-
-    Cost per step: O(K d^2).
 
     References
     ----------

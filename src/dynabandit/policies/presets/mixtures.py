@@ -75,8 +75,6 @@ class MixTS(Preset):
     An arm without rewards has :math:`m = \mu` and :math:`x = \sigma \nu`. With p pending plays, which count as zeros,
     it has :math:`m = \nu / (2 (\nu + p))` and :math:`x = \sigma (\nu + p)`.
 
-    Cost per step: O(K), O(log K) with more than 1,000 arms, and 8 memories of the arm that was played.
-
     References
     ----------
     Our own. Weights that are multiplied by likelihoods and mixed: Herbster & Warmuth (1998), Tracking the best expert.
@@ -122,8 +120,6 @@ class MixNormalTS(Preset):
     0.999 per reward, together with the mean error of all arms, which counts as two of them. The first reward of an arm
     has no prediction of its own: its error is :math:`(y - \mu)^2` and counts only for all arms, with the weight 0.01.
 
-    Cost per step: O(K), and 8 memories of the arm that was played.
-
     References
     ----------
     Our own, see `MixTS`.
@@ -167,10 +163,6 @@ class MixPoissonTS(Preset):
 
     If y > 30, the factor is the normal density with the same mean and variance. The score is a draw from
     Gamma(x m) / x, or m if it is larger.
-
-    Pending plays of an arm without a count are taken as zeros.
-
-    Cost per step: O(K), and 8 memories of the arm that was played, each with up to 30 logarithms.
 
     References
     ----------
@@ -263,8 +255,6 @@ class MixRevenueTS(Policy):
         How much narrower the draws of an arm become with its share of the remembered rewards of all arms, at least 0.
     idle
         How much the memories of an idle arm forget, at least 0: in K steps as much as with this number of rewards.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

@@ -15,8 +15,7 @@ class GLRKLUCB(HorizonPreset):
     for abrupt changes.
 
     The test is a generalised likelihood ratio test. An arm is tested at its own plays: are its rewards since the
-    restart more likely with two means than with one? So that arms with small means are tested too, arms are played in
-    turn at regular times, in a share alpha_k = scale sqrt(k K log(T) / T) of the steps after k - 1 restarts.
+    restart more likely with two means than with one?
 
     The test considers splits after every tenth reward, as in the experiments of the paper. When there are more than
     `capacity` splits, every other one is dropped and the spacing doubles, so that memory and time are bounded. A change
@@ -33,14 +32,7 @@ class GLRKLUCB(HorizonPreset):
 
     Notes
     -----
-    A change is detected in an arm with n rewards since its restart if, for some split s,
-
-    .. math:: s \, \mathrm{kl}(\bar{x}_{1:s}, \bar{x}_{1:n}) + (n - s) \, \mathrm{kl}(\bar{x}_{s+1:n}, \bar{x}_{1:n})
-        \geq \log \frac{n^{3/2}}{\delta}
-
-    The score is that of KL-UCB on the rewards and the steps since the restart.
-
-    Cost per step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
+    The score is that of `KLUCB` on the rewards and the steps since the restart.
 
     References
     ----------
@@ -57,32 +49,19 @@ class GLRKLUCB(HorizonPreset):
         )
     }
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class GLRKLUCBDiminishing(HorizonPreset):
     r"""GLR-klUCB that explores often after a detected change, and ever more rarely as time goes on. Use it for large
     changes after long constant periods.
 
-    A share of about alpha / sqrt(t) of the steps is forced exploration, t steps after the last restart: sessions in
-    which each arm is played once start whenever sqrt(t) has grown by K / (2 alpha). This needs neither the number of
-    changes nor the horizon. Everything else is as in `GLRKLUCB`.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> bandit = db.Bandit("glr-kl-ucb-diminishing", arms=["a", "b"], delta=0.01, seed=1)
-    >>> bandit.choose()
-    'a'
+    Everything else is as in `GLRKLUCB`.
 
     Notes
     -----
-    The test is that of GLR-klUCB. Sessions of forced exploration start at these times u after a restart:
+    Sessions of forced exploration start at these times u after a restart:
 
     .. math:: u_{i + 1} = u_i + \frac{K}{\alpha} \sqrt{u_i} + \frac{K^2}{4 \alpha^2}
-
-    Cost per step: O(K), and O(capacity) at every tenth play of an arm; memory: O(K x capacity).
 
     References
     ----------
@@ -97,34 +76,18 @@ class GLRKLUCBDiminishing(HorizonPreset):
         "horizon": "The expected number of steps, for `delta`; a simulation uses its own horizon.",
     }
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class CusumUCB(HorizonPreset):
     r"""UCB that forgets the rewards of an arm when they differ too much from its first ones. Use it for abrupt changes.
 
     A two-sided CUSUM test detects that the mean of an arm differs from that of its first plays, and restarts the arm.
-    With a small probability a random arm is played, so that arms with small means are tested too.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("cusum-ucb", changes=1).label
-    'cusum-ucb(changes=1)'
 
     Notes
     -----
-    After M plays of an arm with mean r, each reward y updates two statistics, for an increase and for a decrease:
-
-    .. math:: g^{+} \leftarrow \max(0, \; g^{+} + y - r - \varepsilon), \quad g^{-} \leftarrow \max(0, \; g^{-} + r -
-        y - \varepsilon)
-
-    The arm restarts when one of them reaches the threshold. With n plays of all arms since their restarts, the score is
+    With n plays of all arms since their restarts, the score of an arm with N plays and the sample mean x is
 
     .. math:: \bar{x} + \sqrt{\frac{\log n}{N}}
-
-    Cost per step: O(K).
 
     References
     ----------
@@ -134,8 +97,6 @@ class CusumUCB(HorizonPreset):
 
     name = "cusum-ucb"
     made_of = SampleMean, ucb.UCB(xi=1.0), cusum.Cusum
-
-    burn_in: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,19 +108,11 @@ class CusumKLUCB(HorizonPreset):
     drift 0.1 with 200 first plays, or drift 0.05 with 400, and explore in a share sqrt(changes K log(T) / T) of the
     steps.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("cusum-kl-ucb", changes=1).label
-    'cusum-kl-ucb(changes=1)'
-
     Notes
     -----
     With n plays of all arms since their restarts, the score of an arm with N plays and the sample mean x is
 
     .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log n \right\}
-
-    Cost per step: O(K), with one root finding per arm.
 
     References
     ----------
@@ -171,33 +124,17 @@ class CusumKLUCB(HorizonPreset):
     name = "cusum-kl-ucb"
     made_of = SampleMean, kl_ucb.KLUCB(), cusum.Cusum
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class MUCB(HorizonPreset):
     r"""Monitored UCB, which forgets all rewards when the two halves of an arm's latest rewards differ too much. Use it
     for abrupt changes.
 
-    Arms are also played in turn at regular times, so that arms with small means are monitored too.
-
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("m-ucb", changes=1).label
-    'm-ucb(changes=1)'
-
     Notes
     -----
-    All arms restart when the sums of the two halves of an arm's latest w rewards differ by more than b:
-
-    .. math:: \left| \sum_{i = n - w/2 + 1}^{n} y_i - \sum_{i = n - w + 1}^{n - w/2} y_i \right| > b
-
-    With tau steps since the restart, the score is
+    With tau steps since the restart, the score of an arm with N plays and the sample mean x is
 
     .. math:: \bar{x} + \sqrt{\frac{2 \log \tau}{N}}
-
-    Cost per step: O(K); memory: O(K w).
 
     References
     ----------
@@ -208,8 +145,6 @@ class MUCB(HorizonPreset):
     name = "m-ucb"
     made_of = SampleMean, ucb.UCB(), halves.HalvesWithThisStep
 
-    burn_in: int = 1
-
 
 @dataclass(frozen=True, kw_only=True)
 class MKLUCB(HorizonPreset):
@@ -219,19 +154,11 @@ class MKLUCB(HorizonPreset):
     The test, its defaults and the forced exploration are those of `MUCB`. The experiments of Besson et al. use windows
     of 200 and 800 plays and explore in a share sqrt(changes K log(T) / T) of the steps.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("m-kl-ucb", changes=1).label
-    'm-kl-ucb(changes=1)'
-
     Notes
     -----
     With t steps played since the restart, the score of an arm with N plays and the sample mean x is
 
     .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log t \right\}
-
-    Cost per step: O(K), with one root finding per arm; memory: O(K w).
 
     References
     ----------
@@ -242,5 +169,3 @@ class MKLUCB(HorizonPreset):
 
     name = "m-kl-ucb"
     made_of = SampleMean, kl_ucb.KLUCB(), halves.Halves
-
-    burn_in: int = 1

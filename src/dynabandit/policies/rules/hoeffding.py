@@ -209,6 +209,8 @@ class KLBound(Hoeffding):
 
     .. math:: \max \left\{ q : n \, \mathrm{kl}(\bar{x}, q) \leq - \log \mathrm{confidence} \right\}
 
+    Cost per step: one root finding per arm.
+
     Examples
     --------
     >>> import dynabandit as db

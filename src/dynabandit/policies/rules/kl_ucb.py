@@ -101,6 +101,10 @@ class KLUCB(Rule):
 
     .. math:: \max \left\{ q : N \, \mathrm{kl}(\bar{x}, q) \leq \log t + c \log \log t \right\}
 
+    .. math:: \mathrm{kl}(p, q) = p \log \frac{p}{q} + (1 - p) \log \frac{1 - p}{1 - q}
+
+    Cost per step: one root finding per arm.
+
     Parameters
     ----------
     loglog

@@ -28,7 +28,7 @@ class NormalUCB(Rule):
 
     .. math:: \bar{x} + \sqrt{\frac{- 2 \log(\mathrm{confidence}) \, s^2}{n}}
 
-    Plays whose rewards are pending count in n.
+    Pending plays count in n.
 
     Parameters
     ----------

@@ -182,6 +182,8 @@ class LinearThompson(Rule):
 
     Separate models of arms are drawn independently; a model that all arms share is drawn once per step.
 
+    Cost per step: O(d^3) more for a shared model.
+
     Parameters
     ----------
     width

@@ -17,9 +17,11 @@ class Params(NamedTuple):
 class Thompson(Rule):
     r"""Thompson sampling: draw a mean from the Beta posterior of each arm, and play the arm with the largest draw.
 
+    With S successes and F failures in the memory of an arm, its score is
+
     .. math:: \theta \sim \mathrm{Beta}(a + S, \; b + F)
 
-    Pending plays of an arm without any reward count as failures.
+    Pending plays of an arm without a reward in its memory count as failures.
 
     Parameters
     ----------
@@ -54,6 +56,8 @@ class Thompson(Rule):
 @dataclass(frozen=True, kw_only=True)
 class OptimisticThompson(Thompson):
     r"""Optimistic Thompson sampling: a draw below the mean of its posterior is replaced by this mean.
+
+    With S successes and F failures in the memory of an arm, its score is
 
     .. math:: \max\left( \theta, \; \frac{a + S}{a + b + S + F} \right), \quad \theta \sim \mathrm{Beta}(a + S, \; b +
         F)
@@ -117,6 +121,8 @@ class OptimisticNormalThompson(NormalThompson):
 class GammaThompson(Rule):
     """Thompson sampling for counts: draw a mean from the gamma posterior of each arm, and play the arm with the largest
     draw.
+
+    Pending plays of an arm without a count are taken as zeros.
 
     Parameters
     ----------

@@ -198,12 +198,6 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
         The number of steps between two tests.
     capacity
         The maximum number of checkpoints, an even number.
-    changes
-        Not used.
-    horizon
-        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -259,9 +253,6 @@ class AdSwitch(HorizonTuned, SampleMeanPolicy):
         check_field(self, "constant", number, 0.0, math.inf)
         check_field(self, "scale", number, 0.0, math.inf)
         check_field(self, "every", integer, 1, LARGEST_STEP)
-
-    def _follows_from_changes(self) -> bool:
-        return False
 
     def _follows_from_horizon(self) -> bool:
         return True

@@ -139,12 +139,6 @@ class Borl(HorizonTuned, SampleMeanPolicy):
         The gamma of Exp3, in (0, 1]; by default sqrt(n log n / ((e - 1) ceil(T / H))), at most 1, for n window lengths.
     capacity
         The largest block. The paper has no bound; this one bounds the memory.
-    changes
-        Not used.
-    horizon
-        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -188,9 +182,6 @@ class Borl(HorizonTuned, SampleMeanPolicy):
         check_field(self, "capacity", integer, 1, LARGEST_STEP)
         check_field(self, "block", integer, 1, self.capacity, optional=True)
         check_field(self, "exploration", number, 0.0, 1.0, open_low=True, optional=True)
-
-    def _follows_from_changes(self) -> bool:
-        return False
 
     def _follows_from_horizon(self) -> bool:
         return self.block is None or self.exploration is None

@@ -175,16 +175,8 @@ class ChangepointTS(HorizonTuned):
         1e-3, 1e-4, 1e-5 or 1e-6, with equal prior probabilities. None uses `changes` / `horizon`.
     particles
         The maximum number of runs per arm, at least 2.
-    changes
-        Used if `rate` is None: the expected number of changes of the best arm. By default a simulation counts them on
-        its path, which is not possible in practice; `changes=1` does not use the path.
-    horizon
-        Used if `rate` is None: the expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
     prior
         The Beta prior of a mean after a change, a pair of numbers in [1e-12, 1e12].
-    burn_in
-        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
-        first step.
 
     Examples
     --------

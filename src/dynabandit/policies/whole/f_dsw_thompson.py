@@ -88,9 +88,6 @@ class FDSWTS(Policy):
         environments of 1,000 steps for max and mean; for min they used 0.95 and 75.
     prior
         The Beta prior of both posteriors of each arm, a pair of numbers in [1e-12, 1e12].
-    burn_in
-        The number of plays of each arm before the policy decides; by default 0, so that the prior is used from the
-        first step.
 
     Examples
     --------

@@ -153,13 +153,6 @@ class MasterUCB(HorizonTuned, SampleMeanPolicy):
     ----------
     scale
         A factor for the thresholds of both tests, at least 0; 1 in the paper.
-    changes
-        Not used.
-    horizon
-        T, the expected number of steps, or ``"doubling"``; a simulation uses its own horizon. Only its logarithm is
-        used.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -204,9 +197,6 @@ class MasterUCB(HorizonTuned, SampleMeanPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_field(self, "scale", number, 0.0, math.inf)
-
-    def _follows_from_changes(self) -> bool:
-        return False
 
     def _follows_from_horizon(self) -> bool:
         return True

@@ -27,11 +27,6 @@ def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
 class BestArm(SampleMeanPolicy):
     r"""A reference for comparisons: always play the arm with the largest true mean. Only simulations can run it.
 
-    Parameters
-    ----------
-    burn_in
-        The number of plays of each arm before the policy decides.
-
     Examples
     --------
     >>> import dynabandit as db

@@ -63,8 +63,6 @@ class OracleRestart(SampleMeanPolicy):
         ``"kl-ucb"`` or ``"ucb"``, with t counted from the restart of the arm.
     tolerance
         The largest change of a mean since the restart of its arm that causes no new restart, in [0, 1].
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

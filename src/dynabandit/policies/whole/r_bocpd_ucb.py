@@ -152,12 +152,6 @@ class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
         A factor for the share of forced exploration of `GLRKLUCB`, at least 0; 0 means none.
     particles
         The maximum number of forecasters per arm besides the first one, at least 2.
-    changes
-        Not used.
-    horizon
-        The expected number of steps, or ``"doubling"``; a simulation uses its own horizon.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------
@@ -212,9 +206,6 @@ class RBocpdUCB(HorizonTuned, SampleMeanPolicy):
         set_fields(self, index=str(self.index), restart=str(self.restart))
         check_field(self, "scale", number, 0.0, math.inf)
         check_field(self, "particles", integer, 2, LARGEST_STEP)
-
-    def _follows_from_changes(self) -> bool:
-        return False
 
     def _follows_from_horizon(self) -> bool:
         return self.rate is None or self.scale > 0.0

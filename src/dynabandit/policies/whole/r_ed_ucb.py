@@ -104,8 +104,6 @@ class REdUCB(Policy):
         The share of the plays of an arm that are recent, in (0, 0.5).
     window
         The largest number h of recent plays, which bounds the memory; the paper has no bound.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

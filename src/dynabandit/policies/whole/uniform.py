@@ -12,11 +12,6 @@ from dynabandit.validation import BOUNDED, NORMAL
 class Uniform(SampleMeanPolicy):
     """Play a random arm, each with the same probability. A reference: every other policy should have less regret.
 
-    Parameters
-    ----------
-    burn_in
-        The number of plays of each arm before the policy decides.
-
     Examples
     --------
     >>> import dynabandit as db

@@ -93,8 +93,6 @@ class WSWA(SampleMeanPolicy):
         The sub-Gaussian parameter of the rewards, in (0, 1e12]: 1/2 is valid for all rewards in [0, 1].
     capacity
         The largest M, which bounds the memory.
-    burn_in
-        The number of plays of each arm before the policy decides.
 
     Examples
     --------

@@ -7,11 +7,10 @@ removed.
 import json
 from typing import NamedTuple
 
-from dynabandit.plugins import UnknownPolicyError
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import START, EventRow
 from dynabandit.service.domain.learning import EventLog
-from dynabandit.service.errors import ReplayMismatchError, unreadable
+from dynabandit.service.errors import UNUSABLE, ReplayMismatchError, unreadable
 from dynabandit.service.logging_setup import log as service_log
 from dynabandit.service.stores import Store
 
@@ -52,7 +51,7 @@ def state_at_start(store: Store, bandit_number: int, log: EventLog | None = None
         state = LoggedState.from_json(bandit_number, content["state"], log or store)
         saved = content["state_hash"]
         is_whole = state.saved_hash == saved or not saved.startswith(HASH_PREFIX)  # made by earlier rules
-    except UnknownPolicyError as error:
+    except UNUSABLE as error:
         raise unreadable(store.name_of(bandit_number), 0, error) from None
     except DAMAGE:
         is_whole = False

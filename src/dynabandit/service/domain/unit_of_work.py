@@ -10,12 +10,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from dynabandit.plugins import UnknownPolicyError
 from dynabandit.service.clock import Clock
 from dynabandit.service.domain.bandit_state import DAMAGE, HASH_PREFIX, LoggedState
 from dynabandit.service.domain.events import POLICY, SHADOW, EventRow, LoggedDecision, UnitRow
 from dynabandit.service.domain.log_start import read_start, state_at_start
-from dynabandit.service.errors import NotFoundError, ReplayMismatchError, WriteConflictError, unreadable
+from dynabandit.service.errors import UNUSABLE, NotFoundError, ReplayMismatchError, WriteConflictError, unreadable
 from dynabandit.service.stores import NEW_EVENTS_PAGE, Snapshot, Store
 from dynabandit.service.stores.rows import BanditUnit
 from dynabandit.service.stores.unit_table import find_units, unit_hash
@@ -246,7 +245,7 @@ def read_snapshot(bandit_number: int, snapshot: Snapshot, log: Store) -> LoggedS
     try:
         state = LoggedState.from_json(bandit_number, snapshot.body or "", log)
         return state if state.saved_hash == snapshot.state_hash else None
-    except UnknownPolicyError as error:
+    except UNUSABLE as error:
         raise unreadable(log.name_of(bandit_number), snapshot.sequence, error) from None
     except DAMAGE:
         return None

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 SMALL_BODY = 1 << 20  # bytes
-LARGE_BODY = 1 << 26  # a hundred thousand arms with long names
+LARGE_BODY = 10 << 20  # a hundred thousand arms with names of a hundred characters
 LARGE_CONTAINERS = 1_000_000  # lists and objects: the features of these arms
 # A body of at most so many bytes and commas is decoded in the event loop: this takes at most some milliseconds, and
 # refusing it, which looks at each value, about ten

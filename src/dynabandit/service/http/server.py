@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import functools
 import math
+import os
 import signal
 import socket
+import sys
 import threading
 from importlib.metadata import version
 from types import FrameType
@@ -77,6 +79,8 @@ class Server(uvicorn.Server):
                     print(_greeting(f"http://{shown}:{port}"), flush=True)
                 except OSError as error:  # such as a full disk under the output; the service works all the same
                     log.warning("cannot print where it listens", address=f"{shown}:{port}", problem=str(error))
+                    # At the end the command line would try to write again what is still buffered, and report it
+                    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it stays open until the end
                 log.info("started", address=f"{shown}:{port}", version=version("dynabandit"))
 
 
@@ -118,6 +122,7 @@ def make_server(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nothing here uses the address or the scheme that a proxy tells
         backlog=max(most, MIN_BACKLOG),
         timeout_keep_alive=limits.keep_alive,
         timeout_graceful_shutdown=limits.shutdown,

@@ -34,16 +34,23 @@ def missing() -> str:
         import_extra("numba_cuda", "cuda")
     except ModuleNotFoundError:
         return "needs numba-cuda, which is not installed: pip install 'dynabandit[cuda]'"
-    from numba import cuda
+    try:
+        from numba import cuda
+    except RuntimeError as error:  # numba-cuda loads the library of the CUDA runtime when it is imported
+        return f"needs the CUDA toolkit, but cannot load it ({_in_one_line(error)}): pip install 'dynabandit[cuda]'"
 
     if cuda.is_available():
         return ""
     try:
         cuda.current_context()
     except Exception as error:  # any error of the driver
-        found = f"found none that works ({' '.join(str(error).split()).rstrip(' :')})"
+        found = f"found none that works ({_in_one_line(error)})"
         return f"needs an NVIDIA GPU and its driver, but {found}: install NVIDIA's driver, or use backend='cpu'"
     return "needs NVVM of the CUDA toolkit, which was not found beside the GPU: pip install 'dynabandit[cuda]'"
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(" :")
 
 
 def run(

@@ -18,8 +18,8 @@ def dense(features: np.ndarray, rewards: np.ndarray, kept: float, prior: float) 
 
 
 @pytest.mark.parametrize("varying", [True, False])
-@pytest.mark.parametrize("kept", [1.0, 0.99, 0.8])
-def test_a_long_run_agrees_with_dense_algebra(kept: float, varying: bool) -> None:
+@pytest.mark.parametrize("kept", [1.0, 0.99, 0.9, 0.8])
+def test_a_long_run_agrees_with_dense_algebra_and_stays_symmetric(kept: float, varying: bool) -> None:
     # With 0.8, a difference between the inverse and its transpose would grow by the factor 0.8^-1000
     drawn, d = np.random.default_rng(3), 3
     features, rewards = drawn.normal(size=(1000, d)), drawn.normal(size=1000)
@@ -29,8 +29,9 @@ def test_a_long_run_agrees_with_dense_algebra(kept: float, varying: bool) -> Non
     for x, reward in zip(features, rewards, strict=True):
         linear_model.update(model, x, reward, 1.0, kept, 0.7)
     inverse, theta = dense(features, rewards, kept, 0.7)
-    start = linear_model.inverse_at(d)
-    np.testing.assert_allclose(model[start : start + d * d].reshape(d, d), inverse, rtol=1e-8, atol=1e-12)
+    found = model[linear_model.inverse_at(d) :].reshape(d, d)
+    assert (found == found.T).all()
+    np.testing.assert_allclose(found, inverse, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(model[linear_model.theta_at(d) :][:d], theta, rtol=1e-8, atol=1e-10)
 
 
@@ -82,3 +83,16 @@ def test_a_prediction_fades_into_that_of_the_prior(
     given: tuple[float, float, float, float], expected: tuple[float, float]
 ) -> None:
     assert linear_model.faded(*given) == pytest.approx(expected, rel=1e-15, abs=0.0)
+
+
+@pytest.mark.parametrize(("dimension", "kept"), [(60, 0.9), (40, 0.82), (30, 0.6)])
+def test_features_that_never_vary_keep_most_of_their_prior(dimension: int, kept: float) -> None:
+    """Coordinates without data would have the variance kept^-dimension if they had their turn one by one."""
+    random = np.random.default_rng(1)
+    model, x = linear_model.initial(dimension, 1.0), np.zeros(dimension)
+    for _ in range(2 * dimension):
+        x[:2] = random.normal(size=2)
+        linear_model.update(model, x, float(random.normal()), 1.0, kept, 1.0)
+    inverse = model[linear_model.inverse_at(dimension) :].reshape(dimension, dimension)
+    assert np.linalg.eigvalsh(inverse)[0] > 0.0
+    assert inverse.diagonal().max() < np.exp(6.0) / kept
