@@ -347,7 +347,8 @@ def test_menus_compose_a_policy_and_say_which_parts_fit(open_playground: OpenPla
     wait_for_end(page)
     hold(page)
     assert [menus(0), menus(1)] == [["sample-mean", "ucb", ""], ["adaptive", "ots", ""]]
-    page.fill("#policies-1-step_size", "0.05", force=True)
+    page.locator("#policies summary").nth(1).click()
+    page.fill("#policies-1-step_size", "0.05")
     page.select_option("#policies-1-rule", "kl-ucb")
     expect(page.locator("#policies-1")).to_have_value("kl-ucb + adaptive")
     assert page.input_value("#policies-1-step_size") == "0.05"
@@ -423,7 +424,7 @@ def test_problems_of_a_link_and_of_the_form_are_shown_beside_their_fields(open_p
     assert "whole number from 10 to 100000, got 'a lot'" in page.inner_text("#horizon-problem")
     assert "number in [0, 1], got 7" in page.inner_text("#policies-1-step_size-problem")
     assert "horizon-problem" in (page.get_attribute("#horizon", "aria-describedby") or "")
-    assert page.evaluate("document.activeElement.id") == "horizon"
+    assert page.evaluate("document.activeElement.id") == "environment"  # the first one
     assert runs(page) == 0
     hold(page)
     page.fill("#horizon", "100000")
