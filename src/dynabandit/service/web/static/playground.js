@@ -154,6 +154,7 @@ async function goToStep(index) {
     else button.removeAttribute("aria-current");
   }
   byId("tour-step").hidden = false;
+  byId("tour-card").scrollIntoView(); // with the charts below it
   byId("tour-step-title").textContent = `${index + 1}. ${step.title}`;
   byId("tour-step-text").replaceChildren(...step.text.map((paragraph) => h("p", {}, paragraph)));
   byId("next-step").hidden = index === tour.length - 1;
