@@ -84,7 +84,7 @@ browser:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	else echo "No browser found: the tests of web pages will be SKIPPED. Install Chrome or Chromium to run them."; fi
 
-# The tests in random order, PASSES times, with two busy processes per core; FORM=one-core lets them share one core
+# The tests in random order, PASSES times, with two busy processes per core and pauses; FORM=one-core: on one core
 PASSES ?= 3
 FORM ?= busy
 test-steady: $(READY) browser
@@ -117,7 +117,7 @@ same-decisions: $(READY)
 mutants: $(READY)
 	$(BIN)/python mutants/run.py $(MUTANTS)
 
-# Branch coverage of core, estimators, policies and environments by the tests of `interpreted`
+# Branch coverage of core, choosing, estimators, policies and environments by the tests of `interpreted`
 coverage: $(READY)
 	$(BIN)/python mutants/branch_coverage.py
 

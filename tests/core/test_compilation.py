@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import pickle
 import pwd
 import re
 import subprocess
@@ -118,16 +117,6 @@ def test_the_cache_is_used_again_and_notices_an_edit_in_another_file(
     assert call_add(tmp_path, 1.0) == (11.0, 1, 0)
     assert call_add(tmp_path, 2.0) == (12.0, 0, 1)
     assert call_add(tmp_path, 1.0) == (11.0, 1, 0)
-
-
-@needs_compiler
-def test_a_cache_that_names_a_class_of_another_version_is_replaced(cache: Path) -> None:
-    assert compiled(double)(1.5) == 3.0
-    [index] = cache.rglob("*.nbi")
-    moved = b"cdynabandit.no_such_module\nParams\n."
-    index.write_bytes(pickle.dumps(numba.__version__) + moved)
-    assert compiled(double)(2.5) == 5.0
-    assert moved not in index.read_bytes()
 
 
 @needs_compiler

@@ -10,7 +10,6 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.core.docstrings import descriptions_of, with_parameters
-from dynabandit.policies.base import PolicyState
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.memories import adaptive, sample_mean, unit_free, window
 from dynabandit.policies.memories.base import Memory
@@ -144,8 +143,7 @@ class MemoryEstimator(Estimator):
 
     @property
     def weight(self) -> float:
-        state = PolicyState(np.array(self.state)[:, np.newaxis], np.zeros(1), np.zeros(1, dtype=np.int64))
-        return float(self._memory.kernels.weights(state, 0).w)
+        return float(self.state.w)
 
 
 class SampleMean(MemoryEstimator):
@@ -172,6 +170,10 @@ class SampleMean(MemoryEstimator):
 
     def __init__(self) -> None:
         super().__init__(sample_mean.SampleMean(), sample_mean.START)
+
+    @property
+    def weight(self) -> float:
+        return float(self.state.plays)
 
 
 class SlidingWindow(SampleMean):

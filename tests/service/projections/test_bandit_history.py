@@ -278,8 +278,8 @@ def test_the_interval_of_the_uniform_baseline_contains_independent_runs() -> Non
         log = Log(arms="abcde", policy="aff-ots", seed=seed)
         rival = 0.0
         for means in ([0.1, 0.15, 0.3, 0.12, 0.2], [0.25, 0.15, 0.1, 0.12, 0.2]):
-            log.play(means, 1_000, dice)
-            rival += float((dice.random(1_000) < np.array(means)[dice.integers(5, size=1_000)]).sum())
+            log.play(means, 400, dice)
+            rival += float((dice.random(400) < np.array(means)[dice.integers(5, size=400)]).sum())
         low, _, high = bandit_page_data(log.history(), 0)["uniform"]
         inside += low <= rival <= high
     assert inside > 30
