@@ -46,7 +46,6 @@ COUNTERPARTS = {"aff-d-greedy": "eps-greedy"}  # the names of the others contain
 WINDOWS = (10, 100, 1000, 10_000)
 FIRST_USES = {
     "first `Bandit.choose()` of the recommended policy": "Bandit('auto', arms=['a', 'b', 'c'], seed=1).choose()",
-    "first simulation, 1,000 steps": "simulate('aff-ots', 'case-1', horizon=1000, seed=1)",
     "first simulation, 100 x 1,000 steps": "simulate('aff-ots', 'case-1', horizon=1000, replications=100, seed=1)",
 }
 MEMORY = """

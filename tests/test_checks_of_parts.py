@@ -64,11 +64,16 @@ GOOD = db.memories.per_arm(Sums(0.0, 0.0), observe, mean, size)
 
 
 @kernel
-def leaky_learn(state: Any, arm: int, reward: Any, params: Any) -> int:
+def leaky_learn(state: Any, arm: int, reward: Any, params: Any) -> Any:
+    state.memory[0, (arm + 1) % state.memory.shape[1]] *= 0.5
+    return GOOD.learn(state, arm, reward, params)
+
+
+@kernel
+def late_learn(state: Any, arm: int, reward: Any, params: Any) -> Any:
+    before = GOOD.estimate(state, arm)
     GOOD.learn(state, arm, reward, params)
-    other = (arm + 1) % state.memory.shape[1]
-    state.memory[0, other] *= 0.5
-    return other
+    return before
 
 
 @kernel
@@ -79,6 +84,7 @@ def by_last_play(state: Any, arm: int, step: Any, kept: float, prior: Any, param
 WRONG_MEMORIES = {
     "size must be 0 before the first reward": db.memories.per_arm(Sums(0.0, 0.0), observe, mean, one_more),
     "mean of rewards that are all 1.0 must be near it": db.memories.per_arm(Sums(0.0, 0.0), observe, half, size),
+    "learn must return what estimate returns after it": GOOD._replace(learn=late_learn),
     "then while_idle must be None": GOOD._replace(learn=leaky_learn),
     "a CONSTANT posterior must not change": db.memories.per_arm(
         Sums(0.0, 0.0), observe, mean, size, fading=fading

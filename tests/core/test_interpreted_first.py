@@ -20,13 +20,11 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 import dynabandit as db
+from dynabandit.bandit.compiled import compiled_choose, compiled_learn
 from dynabandit.core import interpreted_first as module, numba_internals
 from dynabandit.core.compilation import compiled, kernel
-from dynabandit.core.interpreted_first import LARGEST_ARGUMENTS, SETTING, FirstCalls, interpreted_first
+from dynabandit.core.interpreted_first import LARGEST_ARGUMENTS, SETTING, InterpretedUntilCompiled, interpreted_first
 from dynabandit.core.streams import uniform
-from dynabandit.simulation import cpu
-from dynabandit.simulation.compiled import compiled_choose, compiled_learn
-from dynabandit.simulation.stepper import Block
 from tools.laws import INTERPRETED
 from tools.waiting import PATIENCE, wait_for
 
@@ -88,7 +86,7 @@ def test_a_call_waits_for_compiled_code(fresh: None, monkeypatch: pytest.MonkeyP
     if reason == "seconds":
         monkeypatch.setattr(module, "MOST_SECONDS", -1.0)
     if reason == "failure":
-        monkeypatch.setattr(FirstCalls, "signature", (numba.types.none,), raising=False)
+        monkeypatch.setattr(InterpretedUntilCompiled, "signature", (numba.types.none,), raising=False)
         calls.__dict__.pop("signature")
         calls(np.full(1, 2.0), 2.0)  # the thread gets a wrong type and fails
         module._thread.wait_for(calls)
@@ -112,7 +110,7 @@ def test_the_thread_starts_only_after_every_stop_was_resumed(threads: Mock) -> N
     """Two threads can fork at the same time: the end of the first fork must not let the thread start."""
     thread, started = module.CompilingThread(), Mock()
     threads.side_effect = lambda **options: Mock(start=started)
-    calls = FirstCalls(Mock(signatures=[]))
+    calls = InterpretedUntilCompiled(Mock(signatures=[]))
     for change in (thread.stop, thread.stop, thread.resume):
         change()
         thread.compile(calls)
@@ -167,12 +165,12 @@ class Waiting:
     """A thread that compiles when it is waited for."""
 
     def __init__(self) -> None:
-        self.listed: list[FirstCalls] = []
+        self.listed: list[InterpretedUntilCompiled] = []
 
-    def compile(self, calls: FirstCalls) -> None:
+    def compile(self, calls: InterpretedUntilCompiled) -> None:
         self.listed.append(calls)
 
-    def wait_for(self, calls: FirstCalls) -> None:
+    def wait_for(self, calls: InterpretedUntilCompiled) -> None:
         assert calls in self.listed
         calls.function.compile(calls.signature)
 
@@ -193,7 +191,7 @@ def test_calls_are_interpreted_while_they_are_small_and_took_little_time(
     thread, times = Waiting(), iter([100.0, 100.0 + seconds])
     monkeypatch.setattr(module, "_thread", thread)
     monkeypatch.setattr(module, "time", Mock(perf_counter=lambda: next(times)))
-    calls = FirstCalls(Dispatcher())
+    calls = InterpretedUntilCompiled(Dispatcher())
     assert (calls.compiled, calls.seconds) == (False, 0.0)
     assert calls(1.0, np.zeros(2)) == "interpreted"
     assert calls.seconds == seconds
@@ -208,7 +206,7 @@ def test_calls_are_interpreted_while_they_are_small_and_took_little_time(
 @pytest.mark.parametrize("known", ["signatures", "compiled"])
 def test_compiled_functions_are_called_as_they_are(monkeypatch: pytest.MonkeyPatch, known: str) -> None:
     monkeypatch.setattr(module, "_thread", None)
-    calls = FirstCalls(Dispatcher())
+    calls = InterpretedUntilCompiled(Dispatcher())
     if known == "signatures":
         calls.function.signatures.append(None)
     calls.compiled = known == "compiled"
@@ -217,7 +215,7 @@ def test_compiled_functions_are_called_as_they_are(monkeypatch: pytest.MonkeyPat
 
 def test_the_thread_compiles_its_list_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_SECONDS_TO_STOP", PATIENCE)
-    thread, several = module.CompilingThread(), [FirstCalls(Dispatcher()) for _ in range(3)]
+    thread, several = module.CompilingThread(), [InterpretedUntilCompiled(Dispatcher()) for _ in range(3)]
     several[1].function.compile = Mock(side_effect=ValueError("wrong"))
     for number, calls in enumerate(several):
         calls.signature = number
@@ -242,7 +240,11 @@ def test_the_thread_compiles_its_list_and_ends(monkeypatch: pytest.MonkeyPatch) 
 def test_the_thread_is_a_daemon_that_stops_between_two_functions_and_is_joined_for_ten_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    thread, first, second = module.CompilingThread(), FirstCalls(Dispatcher()), FirstCalls(Dispatcher())
+    thread, first, second = (
+        module.CompilingThread(),
+        InterpretedUntilCompiled(Dispatcher()),
+        InterpretedUntilCompiled(Dispatcher()),
+    )
     began, goes_on = threading.Event(), threading.Event()
 
     def compile_later(signature: Any) -> None:
@@ -269,7 +271,7 @@ def test_the_thread_is_a_daemon_that_stops_between_two_functions_and_is_joined_f
 
 
 def test_a_compilation_ends_at_its_next_step_once_the_thread_is_to_stop() -> None:
-    thread, calls = module.CompilingThread(), FirstCalls(Dispatcher())
+    thread, calls = module.CompilingThread(), InterpretedUntilCompiled(Dispatcher())
     compile_now = calls.function.compile
 
     def stop_and_compile(signature: Any) -> None:
@@ -283,7 +285,7 @@ def test_a_compilation_ends_at_its_next_step_once_the_thread_is_to_stop() -> Non
 
 
 def test_a_thread_that_may_run_again_before_it_has_ended_compiles_on() -> None:
-    thread, calls = module.CompilingThread(), FirstCalls(Dispatcher())
+    thread, calls = module.CompilingThread(), InterpretedUntilCompiled(Dispatcher())
     compile_now = calls.function.compile
 
     def stop_and_compile(signature: Any) -> None:
@@ -301,7 +303,11 @@ def test_a_thread_that_may_run_again_before_it_has_ended_compiles_on() -> None:
 
 
 def test_a_function_that_is_added_while_the_thread_ends_is_compiled_by_another_thread(threads: Mock) -> None:
-    thread, first, second = module.CompilingThread(), FirstCalls(Dispatcher()), FirstCalls(Dispatcher())
+    thread, first, second = (
+        module.CompilingThread(),
+        InterpretedUntilCompiled(Dispatcher()),
+        InterpretedUntilCompiled(Dispatcher()),
+    )
 
     class AddingLock:
         """A lock after which the second function is added, once the first one is not in the list any more."""
@@ -333,14 +339,11 @@ def test_only_functions_that_are_to_be_compiled_have_first_calls(monkeypatch: py
     monkeypatch.setattr(module, "reachable_functions", lambda one: [add, math.log] if one is other else [add])
     done.signatures.append(None)
     calls: Any = interpreted_first(function)
-    assert isinstance(calls, FirstCalls)
+    assert isinstance(calls, InterpretedUntilCompiled)
     assert interpreted_first(function) is calls
     assert interpreted_first(other) is other  # it refers to a function of another package
     assert interpreted_first(done) is done
     assert interpreted_first(add) is add
-    with module.waiting_for_compiled_code():
-        assert interpreted_first(function) is function
-    assert interpreted_first(function) is calls
     assert calls.__reduce__() == (interpreted_first, (function,))
 
 
@@ -354,7 +357,7 @@ def test_functions_of_other_packages_wait_for_compiled_code(fresh: None, monkeyp
 
     function: Any = compiled(lambda x: log(x))
     assert interpreted_first(function)(0.0) == -np.inf
-    assert type(interpreted_first(compiled(uniform))) is FirstCalls
+    assert type(interpreted_first(compiled(uniform))) is InterpretedUntilCompiled
 
 
 @needs_compiler
@@ -430,18 +433,9 @@ def test_the_setting_turns_it_off(fresh: None, monkeypatch: pytest.MonkeyPatch) 
 
 
 @needs_compiler
-def test_checks_simulate_in_compiled_code(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    function: Any = compiled(add)
-    monkeypatch.setattr(db.checks.policies, "simulate", lambda *arguments, **options: interpreted_first(function))
-    used: Any = db.checks.policies._simulate(db.policy("ucb"), db.environment("case-3"))
-    assert used is function
-    assert interpreted_first(function) is not function
-
-
-@needs_compiler
 def test_a_bandit_decides_the_same_before_and_after_the_switch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for cached in (compiled_choose, compiled_learn):
-        monkeypatch.setattr(f"dynabandit.simulation.compiled.{cached.__name__}", cached.__wrapped__)
+        monkeypatch.setattr(f"dynabandit.bandit.compiled.{cached.__name__}", cached.__wrapped__)
 
     def play(bandit: db.Bandit, steps: int) -> list[str]:
         chosen = []
@@ -452,7 +446,7 @@ def test_a_bandit_decides_the_same_before_and_after_the_switch(fresh: None, monk
 
     bandit = db.Bandit("eps-greedy", arms=["a", "b", "c"], seed=3, epsilon=0.3)
     first: Any = bandit._choose, bandit._learn
-    assert [type(one) for one in first] == [FirstCalls, FirstCalls]
+    assert [type(one) for one in first] == [InterpretedUntilCompiled, InterpretedUntilCompiled]
     with global_compiler_lock:
         chosen = play(bandit, 30)
     assert not any(one.function.signatures for one in first)
@@ -467,35 +461,7 @@ def test_a_bandit_decides_the_same_before_and_after_the_switch(fresh: None, monk
     assert expected.to_json() == bandit.to_json()
     bandit.compile()
     assert [bandit._choose, bandit._learn] != list(first)
-    assert not isinstance(bandit._choose, FirstCalls)
-
-
-@needs_compiler
-def test_small_simulations_may_be_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    steps: list[int] = []
-
-    class Interpreted(FirstCalls):
-        def __call__(self, *arguments: Any) -> Any:
-            steps.extend(one.steps for one in arguments if isinstance(one, Block))
-            return self.function.py_func(*arguments)
-
-    def interpret(function: Any) -> Any:
-        asked.append(function)
-        return Interpreted(function)
-
-    expected = db.simulate("ucb", "case-3", horizon=200, replications=3, seed=1, keep=("arms", "rewards"), threads=1)
-    assert asked == []
-    monkeypatch.setattr(cpu, "interpreted_first", interpret)
-    found = db.simulate("ucb", "case-3", horizon=200, replications=3, seed=1, keep=("arms", "rewards"), threads=1)
-    assert asked
-    for one, other in ((found.regret, expected.regret), (found.arms, expected.arms), (found.rewards, expected.rewards)):
-        assert np.array_equal(np.asarray(one), np.asarray(other))
-    assert sum(steps) == 200
-    assert max(steps) * 2 * 3 <= cpu.INTERPRETED_CELLS  # so that none takes long
-    asked.clear()
-    db.simulate("ucb", "case-3", horizon=cpu.SMALL // 2 + 1, seed=1)
-    assert asked == []
+    assert not isinstance(bandit._choose, InterpretedUntilCompiled)
 
 
 LEAVES = """

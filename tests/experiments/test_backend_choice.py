@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import dynabandit as db
-from dynabandit.experiments import BackendError, Experiment, PathSpec, ProgressReporter, Spec, run
-from dynabandit.experiments.backend_choice import Gpu, check_options, choose_backends
+from dynabandit.experiments import BackendError, Experiment, PathSpec, ProgressReporter, RunOptions, Spec, run
+from dynabandit.experiments.backend_choice import Gpu, choose_backends
+from dynabandit.experiments.dask_executor import group_tasks
 from dynabandit.experiments.executors import to_compile
 from dynabandit.experiments.plan import make_plan
 from dynabandit.experiments.tasks import PendingTask
@@ -191,7 +192,7 @@ def test_what_no_machine_could_run_is_refused_before_anything_is_written(
     with pytest.raises(ValueError, match=message):
         run(spec, tmp_path / "out", **options)
     with pytest.raises(ValueError, match=message):
-        check_options(spec, **{"backend": "cpu", "precision": "double", **options})
+        RunOptions(**options).check([spec])
     assert not (tmp_path / "out").exists()
 
 
@@ -201,8 +202,8 @@ def test_without_a_gpu_the_message_says_what_is_missing_and_nothing_is_written(t
     assert not (tmp_path / "out").exists()
 
 
-def test_a_gpu_keeps_its_replications_together_and_shares_out_policies() -> None:
+def test_the_policies_of_a_gpu_are_shared_out_only_if_they_take_long() -> None:
     (task, *_) = make_plan(Spec(title="Large", experiments=(LARGE,)), {"large": "cuda"}).simulations
-    keys = list(task.requests)
-    assert [(part.count, some) for part, some in task.split(keys, 1.0)] == [(10_000, [key]) for key in keys]
-    assert [(part.count, some) for part, some in task.split(keys, 1e9)] == [(10_000, keys)]
+    pending = PendingTask(task, list(task.requests))
+    assert list(group_tasks([pending], 1.0)) == [[PendingTask(task, [key])] for key in pending.keys]
+    assert list(group_tasks([pending], 1e9)) == [[pending]]

@@ -27,12 +27,14 @@ from dynabandit.experiments import (
     run,
     tasks,
 )
-from dynabandit.experiments.dask_executor import DaskExecutor
+from dynabandit.experiments.dask_executor import DaskExecutor, group_tasks
 from dynabandit.experiments.machine_fingerprint import machine_fingerprint
 from dynabandit.experiments.plan import make_plan
 from dynabandit.experiments.result_store import ResultStore
-from dynabandit.experiments.task_parts import PartCollector, group_parts
 from dynabandit.experiments.tasks import PendingTask
+from dynabandit.simulation import engine
+from dynabandit.simulation.request import SimulationRequest
+from dynabandit.simulation.stepper import Record
 from tools.dask_cluster import SOURCE, ProcessCluster, kill, stored, thread_cluster
 from tools.waiting import PATIENCE, wait_for
 
@@ -164,11 +166,11 @@ def test_a_scheduler_killed_during_a_run_is_reported_and_the_run_resumes_without
     assert not incomplete(tmp_path / "out")
     computed: list[str] = []
 
-    def spy(policies: dict[str, db.Policy], environment: db.Environment, **arguments: Any) -> dict[str, db.Simulation]:
-        computed.extend(policies)
-        return db.compare(policies, environment, **arguments)
+    def spy(request: SimulationRequest) -> dict[str, Record]:
+        computed.extend(request.policies)
+        return engine.run(request)
 
-    monkeypatch.setattr(tasks, "compare", spy)
+    monkeypatch.setattr(tasks, "simulate", spy)
     run(SPEC, tmp_path / "out")
     assert stored(tmp_path / "out") == alone
     assert not {f"{key}.result" for key in computed} & set(before)
@@ -339,24 +341,21 @@ def test_options_that_do_not_fit_a_cluster_are_refused(tmp_path: Path, wrong: di
 
 
 @pytest.mark.parametrize("cost", [1.0, 1e4, 1e5, 1e9])
-def test_tasks_split_into_any_parts_and_joined_give_the_same_results(cost: float) -> None:
+def test_groups_of_any_cost_have_every_result_once_and_give_the_same(cost: float) -> None:
     pending = pending_tasks()
-    collector = PartCollector(pending)
-    joined: list[Any] = []
-    for group in group_parts(pending, cost):
-        for part in reversed(group):
-            task, keys = part.pending
-            joined += collector.add(part, task.compute(keys, 1, lambda cost: None))
-    assert {id(task) for task, _ in joined} == {id(task) for task, _ in pending}
-    for task, results in joined:
-        computed = task.compute(list(task.requests), 1, lambda cost: None)
-        for key, arrays in computed.items():
+    parts = [part for group in group_tasks(pending, cost) for part in group]
+    assert sorted(key for part in parts for key in part.keys) == sorted(key for task, keys in pending for key in keys)
+    found = {key: arrays for task, keys in parts for key, arrays in task.compute(keys, 1, lambda cost: None).items()}
+    for task, keys in pending:
+        for key, arrays in task.compute(keys, 1, lambda cost: None).items():
             for name, array in arrays.items():
-                assert results[key][name].dtype == array.dtype
-                np.testing.assert_array_equal(results[key][name], array)
+                assert found[key][name].dtype == array.dtype
+                np.testing.assert_array_equal(found[key][name], array)
 
 
-def test_groups_of_parts_have_about_the_wanted_cost() -> None:
-    groups = list(group_parts(pending_tasks(), 5e4))
-    costs = [sum(part.pending.cost for part in group) for group in groups]
-    assert all(5e4 <= cost <= 1e5 for cost in costs[:-1])
+def test_groups_have_the_wanted_cost_and_at_most_one_result_more() -> None:
+    pending, wanted = pending_tasks(), 5e4
+    groups = list(group_tasks(pending, wanted))
+    costs = [sum(part.cost for part in group) for group in groups]
+    assert min(costs[:-1]) >= wanted
+    assert max(costs) < wanted + max(task.cost(keys[:1]) for task, keys in pending)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 from dynabandit.experiments.result_store import ResultStore, StorageError, request_key
 
 ARRAYS = {"regret": np.arange(6.0).reshape(2, 3), "correct": np.array([1, 2, 3])}

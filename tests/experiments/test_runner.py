@@ -1,5 +1,4 @@
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,9 @@ import dynabandit as db
 from dynabandit.core.streams import REWARD, stream, uniform
 from dynabandit.experiments import CoverageSpec, Experiment, PathSpec, ProgressReporter, Spec, run, tasks
 from dynabandit.experiments.plan import make_plan
+from dynabandit.simulation import engine
+from dynabandit.simulation.request import SimulationRequest
+from dynabandit.simulation.stepper import Record
 
 SMALL: dict[str, Any] = {"horizon": 40, "replications": 30, "seed": 3, "times": 4}
 ENVIRONMENT = db.environment("case-1", arms=3)
@@ -52,16 +54,14 @@ Calls = list[tuple[list[str], int]]
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """The policies and the first replication of each call of `compare`, which still does its work."""
+    """The policies and the first replication of each simulation, which still does its work."""
     calls: Calls = []
 
-    def spy(
-        policies: Mapping[str, db.Policy], environment: db.Environment, **arguments: Any
-    ) -> dict[str, db.Simulation]:
-        calls.append((sorted(policy.label for policy in policies.values()), arguments["first_replication"]))
-        return db.compare(policies, environment, **arguments)
+    def spy(request: SimulationRequest) -> dict[str, Record]:
+        calls.append((sorted(policy.label for policy in request.policies.values()), request.random.replication))
+        return engine.run(request)
 
-    monkeypatch.setattr(tasks, "compare", spy)
+    monkeypatch.setattr(tasks, "simulate", spy)
     return calls
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynabandit.experiments import Spec
+from dynabandit.experiments import RunOptions, Spec
 from dynabandit.paper import large_run
 from dynabandit.paper.verdicts import VERDICTS, decide, judge
 from dynabandit.results import Results
@@ -83,8 +83,8 @@ def test_both_steps_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     simulated = Results(part.runs, METADATA)
     asked: list[tuple[int, str, str]] = []
 
-    def compute(spec: Spec, folder: Path, *, backend: str, precision: str, **_: object) -> Results:
-        asked.append((spec.experiments[0].replications, backend, precision))
+    def compute(spec: Spec, folder: Path, options: RunOptions, reporter: object) -> Results:
+        asked.append((spec.experiments[0].replications, options.backend, options.precision))
         folder.mkdir()
         return simulated
 

@@ -99,7 +99,7 @@ MEMORIES: dict[str, tuple[Memory, Memory]] = {
 }
 SCORED: dict[str, Rule] = {
     "greedy": Greedy(epsilon=0.2),
-    "ucb": UCB(xi=0.6, scale=2.0),
+    "ucb": UCB(xi=2.4),
     "kl-ucb": KLUCB(loglog=0.5),
     "kl-ucb-by-width": KLUCBByWidth(loglog=0.5),
     "hoeffding": Hoeffding(confidence=0.1),

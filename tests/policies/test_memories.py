@@ -23,7 +23,7 @@ from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.compose import compose
 from dynabandit.policies.memories import discount, sample_mean, window
 from dynabandit.policies.memories.adaptive import SIZE, Adaptive
-from dynabandit.policies.memories.base import Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.base import NOBODY, Estimate, Memory, MemoryKernels
 from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
 from dynabandit.policies.memories.sample_moments import SampleMoments
 from dynabandit.policies.memories.unit_free import UnitFree
@@ -53,7 +53,13 @@ class Fed:
     def learn(self, reward: float) -> None:
         if self.kernels.fade is not None:
             assert self.kernels.fade(self.state, self.params) == 1.0
-        self.kernels.learn(self.state, 1, Reward(reward, 1, 1), self.params)
+        if self.kernels.drop is not None:
+            assert self.kernels.drop(self.state, self.params) in (1, NOBODY)
+        learned = self.kernels.learn(self.state, 1, Reward(reward, 1, 1), self.params)
+        assert learned == self.estimate()
+
+    def estimate(self, arm: int = 1) -> Estimate:
+        return self.kernels.estimate(self.state, arm)
 
     def slots(self, *names: str) -> list[float]:
         return [float(self.state.memory[self.kernels.slots.index(name), 1]) for name in names]
@@ -82,19 +88,19 @@ ALIKE: list[tuple[Memory, Callable[[], Estimator]]] = [
 def test_a_memory_estimates_as_the_estimator_of_its_name(memory: Memory, make: Callable[[], Estimator]) -> None:
     fed, estimate = Fed(memory, []), make()
     kernels, state = fed.kernels, fed.state
-    assert (kernels.size(state, 1), kernels.weights(state, 1)) == (0.0, Weights(0.0, 0.0))
+    assert fed.estimate()[:4] == (math.inf, 0.0, 0.0, 0.0)
     for reward in REWARDS:
         fed.learn(reward)
         estimate.update(reward)
-        mean, unit = kernels.mean(state, 1), kernels.unit(state)
+        mean, size, w, _, _ = fed.estimate()
         assert mean == pytest.approx(estimate.mean, rel=1e-12, abs=1e-15)
-        assert kernels.weights(state, 1).w * unit == pytest.approx(estimate.weight, rel=1e-12)
+        assert w * kernels.unit(state) == pytest.approx(estimate.weight, rel=1e-12)
         belief = memory.belief(state.memory[:, 1], state.shared, fed.setting)
         assert belief.mean == pytest.approx(mean, rel=1e-15)
         assert memory.forgetting(state.memory[:, 1], fed.setting) == estimate.forgetting == belief.forgetting
         if not isinstance(memory, discount.Discount):  # whose paper counts weights as rewards
-            assert kernels.size(state, 1) == pytest.approx(estimate.effective_size, rel=1e-12)
-    assert kernels.size(state, 0) == 0.0
+            assert size == pytest.approx(estimate.effective_size, rel=1e-12)
+    assert fed.estimate(arm=0).size == 0.0
     assert math.isnan(memory.belief(state.memory[:, 0], state.shared, fed.setting).mean)
 
 
@@ -112,7 +118,7 @@ def test_the_data_of_an_idle_arm_but_not_its_prior_are_discounted() -> None:
     fed = Fed(Adaptive(step_size=0.01), REWARDS)
     m, w, forgetting = fed.slots("m", "w", "forgetting")
     assert forgetting < 1.0
-    log_kept = fed.kernels.fading(fed.state, 1)  # type: ignore[misc]
+    log_kept = fed.estimate().fading
     assert log_kept == math.log(forgetting)
     kept = fed.kernels.kept(log_kept, 6, 3, fed.params)
     assert kept == pytest.approx(forgetting**2, rel=1e-12)
@@ -128,9 +134,9 @@ def test_a_bounded_memory_is_a_sample_mean_before_it_is_full_and_then_discounts(
         fed.learn(reward)
     for place, reward in enumerate(reversed(REWARDS)):
         total += reward * (8 / 9) ** min(place + 1, len(REWARDS) - 8)
-    assert fed.kernels.size(fed.state, 1) == pytest.approx(8.0, rel=1e-9)
-    assert fed.kernels.mean(fed.state, 1) == pytest.approx(total / 8, rel=1e-9)
-    assert fed.kernels.weights(fed.state, 1) == Weights(*[fed.kernels.size(fed.state, 1)] * 2)
+    mean, size, w, k, _ = fed.estimate()
+    assert (mean, size) == pytest.approx((total / 8, 8.0), rel=1e-9)
+    assert w == k == size
 
 
 def test_a_bounded_memory_begins_with_the_prior_of_its_rule() -> None:

@@ -87,12 +87,12 @@ def test_compiled_and_interpreted_estimates_agree() -> None:
 
 
 @kernel
-def keep_latest(state: accuracy.Start, reward: float) -> accuracy.Start:
-    return accuracy.Start(reward, (), 0)
+def keep_latest(state: accuracy.FreshEstimator, reward: float) -> accuracy.FreshEstimator:
+    return accuracy.FreshEstimator(reward, (), 0)
 
 
 @kernel
-def latest(state: accuracy.Start) -> float:
+def latest(state: accuracy.FreshEstimator) -> float:
     return float(state.state)
 
 
@@ -100,7 +100,7 @@ class Latest(SampleMean):
     functions = db.estimators.EstimatorFunctions(keep_latest, latest)
 
     def __init__(self) -> None:
-        self.state: Any = accuracy.Start(0.0, (), 0)
+        self.state: Any = accuracy.FreshEstimator(0.0, (), 0)
 
     @property
     def weight(self) -> float:

@@ -13,7 +13,6 @@ import pytest
 import dynabandit as db
 from dynabandit.choosing import draw_tree
 from dynabandit.core.compilation import compiled_once
-from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.streams import stream
 from dynabandit.policies import PolicyFunctions, Reward, Step
 from dynabandit.policies.base import new_state
@@ -68,8 +67,7 @@ def test_the_functions_of_a_policy_compute_the_same_in_compiled_code(name: str) 
 def test_a_draw_tree_makes_the_same_choices_in_compiled_code() -> None:
     world = db.environment("case-1", arms=12)
     with mock.patch.object(draw_tree, "MANY_ARMS", 11):
-        with waiting_for_compiled_code():
-            compiled = db.simulate("ts", world, horizon=150, seed=2, keep="arms", threads=1).arms
+        compiled = db.simulate("ts", world, horizon=150, seed=2, keep="arms", threads=1).arms
         with interpreted():
             plain = db.simulate("ts", world, horizon=150, seed=2, keep="arms", threads=1).arms
     assert np.array_equal(np.asarray(compiled), np.asarray(plain))

@@ -107,18 +107,17 @@ def test_the_memory_of_each_gpu_limits_its_batches(gpus: FakeGpus, monkeypatch: 
     batches: dict[int, list[tuple[int, int]]] = {}
 
     class FakeBatch:
-        def __init__(self, request: SimulationRequest, rows: object, random: object, count: int, *rest: object) -> None:
-            self.range = (random[2], random[2] + count)  # type: ignore[index]
+        def __init__(self, request: SimulationRequest, *rest: object) -> None:
+            first = request.random.replication
+            self.range = (first, first + request.replications)
 
         def run(self, *progress: int) -> None:
             batches.setdefault(gpus.active.number, []).append(self.range)
 
     monkeypatch.setattr(launch, "_Batch", FakeBatch)
     world, times = db.environment("case-3", arms=100), np.array([10])
-    request = SimulationRequest(
-        world, {"ucb": db.policy("ucb")}, 10, stream(1, 100), times, lambda done, total: None, None
-    )
-    launch.run(request, {"ucb": empty_record(times, 900, 0)}, 900, None, "double")
+    request = SimulationRequest(world, {"ucb": db.policy("ucb")}, 10, 900, stream(1, 100), times)
+    launch.run(request, {"ucb": empty_record(times, 900, 0)})
     assert batches[0] == [(100, 400)]
     assert batches[2] == [(700, 1000)]
     assert len(batches[1]) > 1

@@ -1,4 +1,4 @@
-"""The stepper: switches of the best arm, tuning to them, static indices and constant means."""
+"""The stepper: changes of the best arm, tuning to them, static indices and constant means."""
 
 import itertools
 from typing import Any
@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import dynabandit as db
-from dynabandit.simulation.compiled import compiled_count_switches
-from dynabandit.simulation.stepper import add_switches
+from dynabandit.core.compilation import compiled_once
+from dynabandit.simulation.stepper import add_changes
 from oracles import paper as oracle
 from tools.interpreted import interpreted
 
@@ -24,7 +24,7 @@ def switches(path: np.ndarray, block: int) -> int:
     incumbent, count = np.full(1, -1), np.zeros(1, dtype=np.int64)
     for first in range(0, len(path), block):
         means = path[np.newaxis, first : first + block].copy()
-        compiled_count_switches()(means, means.max(axis=2), means.shape[1], incumbent, count)
+        compiled_once(add_changes)(means, means.max(axis=2), means.shape[1], incumbent, count)
     return int(count[0])
 
 
@@ -51,7 +51,7 @@ def test_replications_are_counted_one_by_one() -> None:
     paths = np.stack([np.tile([[0.1, 0.2], [0.2, 0.1]], (n, 1))[:4] for n in (2, 2)])
     paths[1] = paths[1, 0]
     incumbent, count = np.full(2, -1), np.zeros(2, dtype=np.int64)
-    add_switches(paths, paths.max(axis=2), 4, incumbent, count)
+    add_changes(paths, paths.max(axis=2), 4, incumbent, count)
     assert count.tolist() == [3, 0]
 
 

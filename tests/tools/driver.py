@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from dynabandit.bandit.compiled import compiled_choose, compiled_learn, signed_seed
 from dynabandit.core.records import to_row
 from dynabandit.policies.base import Policy, Reward, Step
-from dynabandit.simulation.compiled import compiled_choose, compiled_learn, signed_seed
 from dynabandit.simulation.step_by_step import StepByStep
 
 TABLE_HORIZON = 20  # shorter than most runs, so that a policy also computes what lies beyond its table

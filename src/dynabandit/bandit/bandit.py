@@ -12,6 +12,7 @@ import numpy as np
 from dynabandit.bandit import saved_state
 from dynabandit.bandit.arm_tree import ArmTree
 from dynabandit.bandit.arms import Arm, ArmColumns, Arms
+from dynabandit.bandit.compiled import compiled_choose_and_learn, signed_seed
 from dynabandit.bandit.contexts import make_contexts
 from dynabandit.bandit.live_policies import accepted_rewards, check_state_size, law_after_change, live_policy
 from dynabandit.bandit.ranking import Ranking
@@ -27,7 +28,6 @@ from dynabandit.environments import RewardLaw, reward_law
 from dynabandit.features import ArmFeatures, FeatureEncoder
 from dynabandit.policies import AUTO, Policy, policy as make_policy, resolved
 from dynabandit.policies.belief import Belief
-from dynabandit.simulation.compiled import compiled_choose_and_learn, signed_seed
 from dynabandit.validation import BOUNDED, RewardDomain, integer
 
 MANY_REWARDS = 4096  # learned at a time

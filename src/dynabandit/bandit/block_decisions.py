@@ -3,7 +3,7 @@
 import numpy as np
 
 from dynabandit.bandit.bandit import Bandit
-from dynabandit.simulation.compiled import compiled_choose_many
+from dynabandit.bandit.compiled import compiled_choose_many
 
 
 def choose_columns(bandit: Bandit, count: int) -> list[int]:

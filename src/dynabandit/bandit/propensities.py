@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from dynabandit.bandit.compiled import compiled_count_choices, signed_seed
 from dynabandit.bandit.decision_making import ContextValues, DecisionMaking, SomeArms
 from dynabandit.choosing.choice_probabilities import (
     LAW_NUMBERS,
@@ -18,7 +19,6 @@ from dynabandit.choosing.choose_arm import Workspace
 from dynabandit.core.streams import LARGEST_STEP, seed_of_place, shifted, stream
 from dynabandit.policies import PolicyState
 from dynabandit.policies.base import no_preparation
-from dynabandit.simulation.compiled import compiled_count_choices, signed_seed
 from dynabandit.validation import integer
 
 NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws

@@ -4,10 +4,10 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from dynabandit.bandit.compiled import signed_seed
 from dynabandit.bandit.decision_making import ContextValues, SomeArms
 from dynabandit.bandit.propensities import Propensities
 from dynabandit.core.streams import seed_of_place
-from dynabandit.simulation.compiled import signed_seed
 from dynabandit.validation import integer
 
 

@@ -12,6 +12,7 @@ from dynabandit.bandit.contexts import Contexts
 from dynabandit.bandit.live_policies import accepted_rewards, check_context, check_state_size, live_policy
 from dynabandit.bandit.traffic_limits import TrafficLimits
 from dynabandit.core.context import Context
+from dynabandit.core.json_values import plain
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import LARGEST_LIVE_STEP, LARGEST_SEED
 from dynabandit.plugins import UnknownPolicyError
@@ -72,7 +73,7 @@ class SavedState(NamedTuple):
     def hash(self) -> str:
         """Return a hash of all that is saved: bandits with equal hashes make the same decisions from now on."""
         limits = None if self.limits is None else self.limits.to_json()
-        parameters, names = serialization.plain(self.policy.parameters), self.arms.names
+        parameters, names = plain(self.policy.parameters), self.arms.names
         rest = [self.policy.name, parameters, self.seed, self.step, names, limits]
         if self.contexts is not None:
             rest.append(self.contexts.to_json())
@@ -126,7 +127,7 @@ def to_json(saved: SavedState) -> str:
     """Return all that is saved as JSON."""
     content = {
         "policy": saved.policy.name,
-        "parameters": serialization.plain(saved.policy.parameters),
+        "parameters": plain(saved.policy.parameters),
         "seed": saved.seed,
         "step": saved.step,
         "arms": saved.arms.to_json(),

@@ -5,32 +5,18 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from dynabandit.core.json_values import plain
 from dynabandit.policies import Policy, policy
 from dynabandit.validation import number
 
 FORMAT = "dynabandit.bandit"
 VERSION = 1
 MANY_COLUMNS = 1000  # from which arrays are written as bytes
-
-
-def plain(value: Any) -> Any:
-    """Return parameters as JSON would: Python numbers for those of NumPy, and lists for tuples and arrays.
-
-    Examples
-    --------
-    >>> plain({"prior": (2.0, np.float64(1.0))})
-    {'prior': [2.0, 1.0]}
-    """
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def number_to_json(value: float) -> float | str:

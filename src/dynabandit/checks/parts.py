@@ -9,7 +9,7 @@ from dynabandit.checks.estimators import require
 from dynabandit.checks.policies import scores_change_only_with_plays
 from dynabandit.checks.posteriors import posteriors_change_as_declared
 from dynabandit.policies import MEMORIES, RULES
-from dynabandit.policies.base import PolicyState
+from dynabandit.policies.base import PolicyState, Reward
 from dynabandit.policies.composition import Preset
 from dynabandit.policies.compositions import compose, misfit
 from dynabandit.policies.memories import Memory
@@ -34,7 +34,8 @@ def memory_declares_itself(memory: Memory) -> None:
     shared = np.zeros(max(memory.shared_size(setting, None), 1))
     state = PolicyState(np.zeros((len(kernels.slots), 1)), shared, np.zeros(1, dtype=np.int64))
     kernels.start(state, 0, memory.params(setting))
-    size = float(kernels.size(state, 0))
+    with np.errstate(all="ignore"):
+        size = float(kernels.estimate(state, 0).size)
     require(size == 0.0, f"size must be 0 before the first reward, got {size}")
 
 
@@ -60,6 +61,17 @@ def tells_what_it_learned(memory: Memory) -> None:
             require(size > 0.0, f"size must be above 0 after a reward, got {size} after {number}")
         mean = _mean(run, 0)
         require(abs(mean - reward) < NEAR, f"mean of rewards that are all {reward} must be near it, got {mean}")
+
+
+def learns_what_it_estimates(memory: Memory) -> None:
+    """`learn` returns the estimate that the memory has after it."""
+    if isinstance(memory, ModelMemory):  # it has no estimates
+        return
+    run = _run(memory)
+    for number, reward in enumerate((1.0, 0.0, 1.0, 1.0), 1):
+        learned = _kernels(run).learn(run.state, 0, Reward(reward, number, number), run.params.memory)
+        known = _kernels(run).estimate(run.state, 0)
+        require(learned == known, f"learn must return what estimate returns after it, {known}, got {learned}")
 
 
 def keeps_arms_apart(memory: Memory) -> None:
@@ -128,7 +140,9 @@ def does_not_change_without_rewards(rule: Rule) -> None:
                 scores_change_only_with_plays(policy)
 
 
-MEMORY_CHECKS = (memory_declares_itself, tells_what_it_learned, keeps_arms_apart, changes_as_declared)
+MEMORY_CHECKS = (
+    memory_declares_itself, tells_what_it_learned, learns_what_it_estimates, keeps_arms_apart, changes_as_declared,
+)  # fmt: skip
 RULE_CHECKS = (
     rule_declares_itself, scores_agree_with_what_is_stored, prefers_better_arms, does_not_change_without_rewards,
 )  # fmt: skip
@@ -160,11 +174,11 @@ def _kernels(run: StepByStep) -> Any:
 
 
 def _size(run: StepByStep, arm: int) -> float:
-    return float(_kernels(run).size(run.state, arm))
+    return float(_kernels(run).estimate(run.state, arm).size)
 
 
 def _mean(run: StepByStep, arm: int) -> float:
-    return float(_kernels(run).mean(run.state, arm))
+    return float(_kernels(run).estimate(run.state, arm).mean)
 
 
 def _rule_params(rule: Rule) -> Any:

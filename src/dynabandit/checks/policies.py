@@ -6,7 +6,6 @@ import numpy as np
 
 from dynabandit.bandit import Bandit
 from dynabandit.checks.estimators import require
-from dynabandit.core.interpreted_first import waiting_for_compiled_code
 from dynabandit.core.records import to_row
 from dynabandit.environments import Bernoulli, Counts, Environment, Normal, Revenue, RewardLaw
 from dynabandit.environments.drifting_models import LinDrift
@@ -95,11 +94,10 @@ def _horizon(policy: Policy) -> int:
 
 
 def _simulate(policy: Policy, environment: Environment, threads: int = 1, block: int | None = None) -> Simulation:
-    with waiting_for_compiled_code():  # which is checked
-        return simulate(
-            policy, environment, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms", "rewards"),
-            threads=threads, block=block,
-        )  # fmt: skip
+    return simulate(
+        policy, environment, horizon=_horizon(policy), replications=3, seed=SEED, keep=("arms", "rewards"),
+        threads=threads, block=block,
+    )  # fmt: skip
 
 
 def plays_valid_arms(policy: Policy) -> None:

@@ -27,7 +27,7 @@ from dynabandit.cli.run_options import (
 )
 from dynabandit.core.one_line_syntax import write_one_line
 from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, ENVIRONMENTS, REWARD_LAWS, environment_class
-from dynabandit.experiments import Experiment, Spec
+from dynabandit.experiments import Experiment, RunOptions, Spec
 from dynabandit.experiments.spec_reader import read_delay, read_environment, read_policy
 from dynabandit.paper.specs import paper as paper_spec
 from dynabandit.policies import CONTEXTUAL_POLICIES, DETECTORS, MEMORIES, POLICIES, RULES, policy_class
@@ -87,8 +87,7 @@ def paper(
     with bad_input("--only"):
         spec = paper_spec().only(only or [])
     spec = _override(spec, quick, replications, seed, horizon)
-    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, options, paper=True, pdf=pdf)
+    _run(spec, out, RunOptions(jobs, fresh, backend, precision, cluster), paper=True, pdf=pdf)
 
 
 @app.command()
@@ -114,8 +113,7 @@ def run(
     with bad_input(f"{file}: --only"):
         spec = spec.only(only or [])
     spec = _override(spec, quick, replications, seed, horizon)
-    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out or Path("out") / file.stem, options, pdf=pdf)
+    _run(spec, out or Path("out") / file.stem, RunOptions(jobs, fresh, backend, precision, cluster), pdf=pdf)
 
 
 @app.command()
@@ -159,8 +157,7 @@ def compare(
             delay=late,
         )
         spec = Spec(title=experiment.title, experiments=(experiment,))
-    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
-    _run(spec, out, options, pdf=pdf, keep_earlier=True)
+    _run(spec, out, RunOptions(jobs, fresh, backend, precision, cluster), pdf=pdf, keep_earlier=True)
 
 
 def _as_option(name: str, parameters: Mapping[str, Any]) -> str:
@@ -222,7 +219,7 @@ def _override(spec: Spec, quick: bool, replications: int | None, seed: int | Non
 def _run(
     spec: Spec,
     out: Path,
-    options: dict[str, Any],
+    options: RunOptions,
     *,
     paper: bool = False,
     pdf: bool = False,
@@ -233,7 +230,7 @@ def _run(
     if pdf and find_browser() is None:  # now, rather than after hours of simulation
         stop(NO_BROWSER, FAILED)
     with run_errors(out), display.progress_display(sys.stderr) as reporter:
-        results = experiments.run(spec, out, reporter=reporter, keep_earlier=keep_earlier, **options)
+        results = experiments.run(spec, out, reporter=reporter, keep_earlier=keep_earlier, **vars(options))
         reporter.running("writing the report")
         show = _publish_report(results, out, paper=paper, pdf=pdf)
     show()

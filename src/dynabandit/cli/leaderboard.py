@@ -21,7 +21,7 @@ from dynabandit.cli.run_options import (
     Seed,
     check_run_options,
 )
-from dynabandit.experiments import ProgressReporter
+from dynabandit.experiments import ProgressReporter, RunOptions
 from dynabandit.experiments.spec_reader import read_policy
 from dynabandit.leaderboard.board import FILE, Board
 from dynabandit.leaderboard.contextual_environments import make_timed_environment
@@ -98,7 +98,7 @@ def leaderboard(
         )  # fmt: skip
         work = selection.make_work()
         specs = [one.spec(seed) for one in work]
-    options = {"jobs": jobs, "fresh": fresh, "backend": backend, "precision": precision, "cluster": cluster}
+    options = RunOptions(jobs, fresh, backend, precision, cluster)
     check_run_options(specs, options)
     with run_errors(out), display.progress_display(sys.stderr) as reporter:
         reporter.note(_cost(selection, work, jobs or cores(), backend))

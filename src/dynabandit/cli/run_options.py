@@ -1,14 +1,13 @@
 """Options that all commands with simulations have in common."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from dynabandit import experiments
 from dynabandit.cli.exit_codes import BAD_INPUT, bad_input, stop
-from dynabandit.experiments import Spec
+from dynabandit.experiments import RunOptions, Spec
 
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 Jobs = Annotated[int | None, typer.Option(help="Number of threads; by default one per core.")]
@@ -33,11 +32,9 @@ Cluster = Annotated[
 ]
 
 
-def check_run_options(specs: Sequence[Spec], options: Mapping[str, Any]) -> None:
+def check_run_options(specs: Sequence[Spec], options: RunOptions) -> None:
     """Stop with a message if no machine could run the specs with these options."""
-    jobs = options["jobs"]
-    if jobs is not None and jobs < 1:
-        stop(f"--jobs must be a whole number of at least 1, got {jobs}", BAD_INPUT)
-    for spec in specs:
-        with bad_input():
-            experiments.check_options(spec, options["backend"], options["precision"], options["cluster"], jobs)
+    if options.jobs is not None and options.jobs < 1:
+        stop(f"--jobs must be a whole number of at least 1, got {options.jobs}", BAD_INPUT)
+    with bad_input():
+        options.check(specs)

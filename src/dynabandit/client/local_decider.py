@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from dynabandit.bandit import Bandit
-from dynabandit.bandit.serialization import plain
 from dynabandit.client.base import RETRY_STATUSES, Call, ServiceError, bandit_path
 from dynabandit.client.batch_sender import BatchSender
 from dynabandit.client.local_log import SECRET_LENGTH, default_folder
 from dynabandit.client.sync_client import Client
+from dynabandit.core.json_values import plain
 from dynabandit.service import field_types
 from dynabandit.service.api_types import Decision
 from dynabandit.service.domain.bandit_state import RULES

@@ -1,4 +1,6 @@
-"""First calls without a wait: a function runs interpreted while a thread compiles it, and compiled from then on.
+"""First decisions without a wait: a function runs interpreted while a thread compiles it, and compiled from then on.
+
+Only a `Bandit` uses it, because its caller waits for one decision. Simulations compile first.
 
 Interpreted and compiled code of this package compute the same numbers, so nothing but the speed changes. Functions of
 other packages may not: interpreted, `1.0 / 0.0` and `math.log(0.0)` raise an error, compiled they are infinite. These
@@ -13,8 +15,8 @@ import atexit
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import numba
@@ -38,10 +40,10 @@ def interpreted_first(function: Function) -> Function:
     It is the function itself if it is compiled already, or never will be, or refers to functions of other packages. The
     thread also loads compiled code on disk.
     """
-    if os.environ.get(SETTING) == "0" or _waiting_asked or getattr(function, "signatures", True):
+    if os.environ.get(SETTING) == "0" or getattr(function, "signatures", True):
         return function
     if function not in _first_calls:
-        _first_calls[function] = FirstCalls(function) if _is_of_this_package(function) else function
+        _first_calls[function] = InterpretedUntilCompiled(function) if _is_of_this_package(function) else function
     return cast(Function, _first_calls[function])
 
 
@@ -50,17 +52,7 @@ def _is_of_this_package(function: Callable[..., Any]) -> bool:
     return all(str(one.__module__).partition(".")[0] in INTERPRETED_PACKAGES for one in reachable_functions(function))
 
 
-@contextmanager
-def waiting_for_compiled_code() -> Iterator[None]:
-    """Let functions that are first called inside of the block, in any thread, wait for their compiled code."""
-    _waiting_asked.append(True)
-    try:
-        yield
-    finally:
-        _waiting_asked.pop()
-
-
-class FirstCalls:
+class InterpretedUntilCompiled:
     """Calls a function that is being compiled."""
 
     def __init__(self, function: Any) -> None:
@@ -105,7 +97,7 @@ def numbers_in(value: Any) -> int:
 class CompilingThread:
     """A thread that compiles the functions of a list and then ends."""
 
-    _waiting: list[FirstCalls]
+    _waiting: list[InterpretedUntilCompiled]
     _thread: threading.Thread | None
     _stops: int  # how often `stop` was called without a `resume`: processes can fork in several threads at once
 
@@ -117,7 +109,7 @@ class CompilingThread:
         self._lock = threading.Lock()
         self._waiting, self._thread, self._stops = [], None, 0
 
-    def compile(self, calls: FirstCalls) -> None:
+    def compile(self, calls: InterpretedUntilCompiled) -> None:
         """Add a function to the list, and start the thread if it does not run."""
         with self._lock:
             if calls not in self._waiting and not calls.compiled:
@@ -129,7 +121,7 @@ class CompilingThread:
                 except RuntimeError:  # the interpreter is about to exit, or there are no threads
                     self._thread = None
 
-    def wait_for(self, calls: FirstCalls) -> None:
+    def wait_for(self, calls: InterpretedUntilCompiled) -> None:
         """Wait until a function is compiled if it is in the list."""
         while calls in self._waiting and not calls.compiled and (thread := self._thread) is not None:
             thread.join(0.05)
@@ -155,7 +147,7 @@ class CompilingThread:
                         calls.function.compile(calls.signature)
                     calls.compiled = True
 
-    def _next(self) -> FirstCalls | None:
+    def _next(self) -> InterpretedUntilCompiled | None:
         """Return what to compile next; if there is nothing, the thread ends.
 
         `_thread` is removed with the lock that `compile` holds: otherwise it could add a function to the list of a
@@ -169,8 +161,7 @@ class CompilingThread:
             return None
 
 
-_first_calls: dict[Any, Any] = {}  # by function: `FirstCalls`, or the function itself
-_waiting_asked: list[bool] = []
+_first_calls: dict[Any, Any] = {}  # by function: `InterpretedUntilCompiled`, or the function itself
 _thread = CompilingThread()
 atexit.register(_thread.stop)
 if hasattr(os, "register_at_fork"):

@@ -1,16 +1,13 @@
-"""Chooses the backend of each experiment, and checks before anything runs that it can be used."""
+"""Chooses the backend of each experiment, and checks before anything runs that a GPU has memory for it."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dynabandit.experiments.spec import Experiment, Spec
-from dynabandit.simulation import BackendError, check_backend, is_large
-from dynabandit.simulation.backends import check_names, needs_cpu
+from dynabandit.simulation import BackendError, is_large
+from dynabandit.simulation.backends import needs_cpu
 from dynabandit.simulation.cuda.launch import missing as gpu_missing
 
-LOCAL = "local"
-ADDRESS = re.compile(r"[a-z]+://[^\s/]+:\d+")
 RECORD_BYTES = 17  # that a GPU writes for each recorded step and policy: regret, total regret, correct or not
 
 
@@ -32,44 +29,18 @@ def find_gpu() -> Gpu:
     return Gpu("", least_free_bytes())
 
 
-def check_options(
-    spec: Spec, backend: str, precision: str, cluster: str | None = None, jobs: int | None = None
-) -> None:
-    """Raise an error if no machine could run the spec with these options.
-
-    Examples
-    --------
-    >>> from dynabandit.paper.specs import paper
-    >>> check_options(paper(), "cuda", "half")
-    Traceback (most recent call last):
-    ...
-    ValueError: unknown precision 'half'. Known: double, mixed, single
-    """
-    check_names(backend, precision)
-    for experiment in spec.experiments:
-        policies, environment = experiment.policies_by_label, experiment.environment
-        try:
-            check_backend(backend, precision, environment, policies, experiment.horizon)
-        except ValueError as error:
-            raise ValueError(f"{experiment.id}: {error}") from None
-    if cluster not in (None, LOCAL) and not ADDRESS.fullmatch(cluster or ""):
-        raise ValueError(f"cluster must be 'local' or an address such as tcp://scheduler:8786, got {cluster!r}")
-    if cluster not in (None, LOCAL) and jobs is not None:
-        raise ValueError(
-            f"jobs must be left out with cluster {cluster}, whose workers have threads of their own, got {jobs}"
-        )
-    if cluster == LOCAL and backend != "cpu":
-        raise ValueError(f"cluster 'local' needs backend='cpu', got backend={backend!r}: a GPU needs no cluster here")
-
-
 def choose_backends(spec: Spec, backend: str, precision: str, find_gpus: Callable[[], Sequence[Gpu]]) -> dict[str, str]:
     """Return the backend of each experiment by its id, ``"cpu"`` or ``"cuda"``.
 
     ``"auto"`` takes the GPU for an experiment that is large, if every machine has a GPU with enough memory for it.
     `find_gpus` is called only if an experiment may need a GPU.
     """
-    backends = dict.fromkeys((one.id for one in spec.experiments), "cpu")
-    candidates = [one for one in spec.experiments if backend == "cuda" or (backend == "auto" and _is_large(one))]
+    backends = dict.fromkeys((experiment.id for experiment in spec.experiments), "cpu")
+    candidates = [
+        experiment
+        for experiment in spec.experiments
+        if backend == "cuda" or (backend == "auto" and _is_large(experiment))
+    ]
     gpus = find_gpus() if candidates else []
     for gpu in gpus:
         if gpu.missing:
@@ -97,8 +68,8 @@ def _check_memory(experiment: Experiment, spec: Spec, gpus: Sequence[Gpu]) -> No
     """Raise an error if not even one replication fits, with all policies that could share its path."""
     from dynabandit.simulation.cuda.launch import fitting
 
-    sharing = [one for one in spec.experiments if one.environment == experiment.environment]
-    policies = {label: policy for one in sharing for label, policy in one.policies_by_label.items()}
+    sharing = [other for other in spec.experiments if other.environment == experiment.environment]
+    policies = {label: policy for other in sharing for label, policy in other.policies_by_label.items()}
     recorded = RECORD_BYTES * len(experiment.recorded_times())
     for gpu in gpus:
         try:

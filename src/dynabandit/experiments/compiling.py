@@ -20,9 +20,9 @@ from typing import Any
 
 import numba
 
-from dynabandit.bandit.serialization import plain
 from dynabandit.core.code_cache import is_cached
 from dynabandit.core.compilation import compiled_once
+from dynabandit.core.json_values import plain
 from dynabandit.environments import Environment, environment as make_environment
 from dynabandit.environments.base import compiled_write_paths
 from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded
@@ -134,8 +134,8 @@ def compile_item(item: Item) -> None:
     """Compile one item of the list."""
     if "policy" in item:
         name = item["policy"]
-        found = registered_name(name) if "+" in name else class_or_name(name, Policy)
-        compile_policy(make_policy(found, **item["parameters"]), item["arms"])
+        named = registered_name(name) if "+" in name else class_or_name(name, Policy)
+        compile_policy(make_policy(named, **item["parameters"]), item["arms"])
     elif "environment" in item:
         kind = class_or_name(item["environment"], Environment)
         make_environment(kind, **item["parameters"]).path(horizon=1, seed=0)

@@ -1,4 +1,4 @@
-"""Computes tasks on a Dask cluster: parts of some seconds are sent to the workers and joined as they come back.
+"""Computes tasks on a Dask cluster: the workers get groups of results to compute, each of some seconds.
 
 A worker must run the same code on the same versions, with arithmetic that is equal to the last bit; others are
 refused. Results do not depend on which worker computes them, so a worker that dies costs only time. Only this process
@@ -22,7 +22,6 @@ from dynabandit.experiments.compiling import compile_ahead
 from dynabandit.experiments.executors import to_compile
 from dynabandit.experiments.machine_fingerprint import PACKAGES, describe_difference, machine_fingerprint
 from dynabandit.experiments.progress import ProgressReporter, counted
-from dynabandit.experiments.task_parts import PartCollector, TaskPart, group_parts
 from dynabandit.experiments.tasks import PendingTask, Task, TaskResults
 from dynabandit.extras import import_extra
 from dynabandit.simulation.backends import cores
@@ -32,7 +31,7 @@ Futures = queue.SimpleQueue[Any]  # that have ended, with a result or an error
 CONNECT_SECONDS = 10.0  # for a scheduler to answer
 FIRST_WORKER_SECONDS = 10.0  # for a first worker to appear
 POLL_SECONDS = 5.0  # without a result, after which to check whether there are workers
-LARGEST_COST = 2e8  # of a group of parts, in updates of an arm: some seconds
+LARGEST_COST = 2e8  # of a group, in updates of an arm: some seconds
 LARGEST_COST_PER_THREAD = 2e6  # more with over a hundred threads, so that the scheduler does not become the bottleneck
 SMALLEST_COST = 1e7  # about a tenth of a second: smaller groups would cost more to send than to compute
 GROUPS_PER_THREAD = 4  # where there are enough tasks, so that all threads end at about the same time
@@ -87,43 +86,41 @@ class DaskExecutor:
             _check_fingerprint("the scheduler", _versions(versions["scheduler"]))
             for worker, of_worker in versions["workers"].items():
                 _check_fingerprint(f"worker {worker}", _versions(of_worker))
-            for worker, found in self.client.run(machine_fingerprint, on_error="return").items():
-                _check_fingerprint(f"worker {worker}", found)
+            for worker, fingerprint in self.client.run(machine_fingerprint, on_error="return").items():
+                _check_fingerprint(f"worker {worker}", fingerprint)
         self.metadata["workers"] = len(versions["workers"])
 
     def find_gpus(self) -> Sequence[Gpu]:
         """Return the GPU of every worker."""
         with self._connection():
-            found = self.client.run(find_gpu)
-        return [Gpu(gpu.missing, gpu.free, worker) for worker, gpu in found.items()]
+            gpus = self.client.run(find_gpu)
+        return [Gpu(gpu.missing, gpu.free, worker) for worker, gpu in gpus.items()]
 
     def compute(self, pending: Sequence[PendingTask], reporter: ProgressReporter) -> Iterator[tuple[Task, TaskResults]]:
-        """Yield each task with its results as soon as all of its parts are computed."""
+        """Yield results with their task as soon as they are computed."""
         if not pending:
             return
         self._compile(pending, reporter)
         workers = counted(self.metadata["workers"], "worker")
         reporter.stage(f"simulating {counted(len(pending), 'task')} on {workers}")
-        collector = PartCollector(pending)
         threads = max(1, self._count_threads())
-        share = sum(one.cost for one in pending) / (GROUPS_PER_THREAD * threads)
+        share = sum(part.cost for part in pending) / (GROUPS_PER_THREAD * threads)
         cost = min(max(LARGEST_COST, LARGEST_COST_PER_THREAD * threads), max(SMALLEST_COST, share))
-        for group, results in self._compute_groups(group_parts(pending, cost), reporter):
+        for group, results in self._compute_groups(group_tasks(pending, cost), reporter):
             for part, result in zip(group, results, strict=True):
-                reporter.advance(part.pending.cost)
-                yield from collector.add(part, result)
+                reporter.advance(part.cost)
+                yield part.task, result
 
     def _compute_groups(
-        self, groups: Iterator[list[TaskPart]], reporter: ProgressReporter
-    ) -> Iterator[tuple[list[TaskPart], list[TaskResults]]]:
+        self, groups: Iterator[list[PendingTask]], reporter: ProgressReporter
+    ) -> Iterator[tuple[list[PendingTask], list[TaskResults]]]:
         """Keep every worker busy, with few more groups on the cluster than that takes."""
-        running: dict[str, tuple[Any, list[TaskPart]]] = {}
+        running: dict[str, tuple[Any, list[PendingTask]]] = {}
         ended: Futures = queue.SimpleQueue()
         try:
             while True:
                 for group in itertools.islice(groups, max(0, 2 * self._count_threads() + 2 - len(running))):
-                    parts = [part.pending for part in group]
-                    future = self._submit(ended, compute_on_worker, parts, machine_fingerprint())
+                    future = self._submit(ended, compute_on_worker, group, machine_fingerprint())
                     running[future.key] = future, group
                 if not running:
                     return
@@ -148,8 +145,10 @@ class DaskExecutor:
         ended: Futures = queue.SimpleQueue()
         silent = ProgressReporter()
         futures = [
-            self._submit(ended, compile_ahead, *needed, len(there), silent, workers=there, allow_other_workers=True)
-            for there in hosts.values()
+            self._submit(
+                ended, compile_ahead, *needed, len(addresses), silent, workers=addresses, allow_other_workers=True
+            )
+            for addresses in hosts.values()
         ]
         for _ in futures:
             self._result(self._wait(ended, reporter), reporter)
@@ -210,6 +209,22 @@ class DaskExecutor:
             raise ClusterError(f"the connection to the scheduler at {self.address} is lost") from error
 
 
+def group_tasks(pending: Sequence[PendingTask], cost: float) -> Iterator[list[PendingTask]]:
+    """Divide the results of expensive tasks, and put cheap tasks together, so that each group has about this cost."""
+    group: list[PendingTask] = []
+    group_cost = 0.0
+    for task, keys in pending:
+        size = max(1, int(len(keys) * cost / task.cost(keys)))
+        for start in range(0, len(keys), size):
+            group.append(PendingTask(task, keys[start : start + size]))
+            group_cost += group[-1].cost
+            if group_cost >= cost:
+                yield group
+                group, group_cost = [], 0.0
+    if group:
+        yield group
+
+
 def _worker_address() -> str:
     """Return the address of the worker that runs this."""
     from distributed import get_worker
@@ -217,20 +232,20 @@ def _worker_address() -> str:
     return str(get_worker().address)
 
 
-def compute_on_worker(parts: Sequence[PendingTask], expected: Mapping[str, str]) -> list[TaskResults]:
-    """Compute a group of parts on a worker; one that joined during the run is checked here."""
+def compute_on_worker(group: Sequence[PendingTask], expected: Mapping[str, str]) -> list[TaskResults]:
+    """Compute a group on a worker; one that joined during the run is checked here."""
     _check_fingerprint(f"worker {_worker_address()}, which joined later,", machine_fingerprint(), expected)
-    return [task.compute(keys, 1, lambda cost: None) for task, keys in parts]
+    return [task.compute(keys, 1, lambda cost: None) for task, keys in group]
 
 
 def _check_fingerprint(
-    who: str, found: Mapping[str, str | None] | Exception, expected: Mapping[str, str] | None = None
+    who: str, fingerprint: Mapping[str, str | None] | Exception, expected: Mapping[str, str] | None = None
 ) -> None:
     """Raise an error if a worker differs from this machine, or cannot tell."""
-    if isinstance(found, Exception):
-        difference = f"it reports {found}"
+    if isinstance(fingerprint, Exception):
+        difference = f"it reports {fingerprint}"
     else:
-        difference = describe_difference(expected or machine_fingerprint(), found)
+        difference = describe_difference(expected or machine_fingerprint(), fingerprint)
     if difference:
         raise ClusterError(f"{who} would not give the results of this machine: {difference}")
 

@@ -22,7 +22,7 @@ def set_aside(out: Path, metadata: Mapping[str, Any]) -> Path | None:
     """
     if not (out / RESULTS).exists() or _made_by(out, metadata):
         return None
-    folder = next(one for number in itertools.count(1) if not (one := out / f"earlier-{number}").exists())
+    folder = next(free for number in itertools.count(1) if not (free := out / f"earlier-{number}").exists())
     folder.mkdir()
     for name in KEPT:
         if (out / name).exists():
@@ -32,8 +32,8 @@ def set_aside(out: Path, metadata: Mapping[str, Any]) -> Path | None:
 
 def _made_by(out: Path, metadata: Mapping[str, Any]) -> bool:
     try:
-        found = json.loads((out / RESULTS / METADATA).read_text(encoding="utf-8"))
+        metadata_there = json.loads((out / RESULTS / METADATA).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     wanted = json.loads(json.dumps({name: metadata[name] for name in ("spec", "precision")}))
-    return all(found.get(name) == value for name, value in wanted.items())
+    return all(metadata_there.get(name) == value for name, value in wanted.items())

@@ -23,7 +23,7 @@ class Executor(Protocol):
         """Return the GPU of each machine."""
 
     def compute(self, pending: Sequence[PendingTask], reporter: ProgressReporter) -> Iterator[tuple[Task, TaskResults]]:
-        """Yield each task with its results as soon as they are computed, in any order."""
+        """Yield results with their task as soon as they are computed, in any order."""
 
 
 class ThreadExecutor:
@@ -62,11 +62,11 @@ def to_compile(pending: Sequence[PendingTask]) -> tuple[list[tuple[Policy, int]]
     """
     simulated = [(task, keys) for task, keys in pending if isinstance(task, SimulationTask) and task.backend == "cpu"]
     policies = [
-        (task.policies[key], task.environment.arms)
+        (task.policies[key], task.experiment.environment.arms)
         for task, keys in simulated
-        if task.environment.reward_functions == Bernoulli.functions
+        if task.experiment.environment.reward_functions == Bernoulli.functions
         for key in keys
     ]
-    environments = [task.environment for task, _ in simulated]
+    environments = [task.experiment.environment for task, _ in simulated]
     environments += [task.spec.environment for task, _ in pending if isinstance(task, PathTask)]
     return policies, environments, any(isinstance(task, CoverageTask) for task, _ in pending)

@@ -32,7 +32,7 @@ def machine_fingerprint() -> dict[str, str]:
     }
 
 
-def describe_difference(here: Mapping[str, str], there: Mapping[str, str | None]) -> str:
+def describe_difference(expected: Mapping[str, str], found: Mapping[str, str | None]) -> str:
     """Return the first difference of another machine in words; empty if there is none.
 
     Examples
@@ -40,15 +40,15 @@ def describe_difference(here: Mapping[str, str], there: Mapping[str, str | None]
     >>> describe_difference({"numpy": "2.1", "code": "a"}, {"numpy": "2.0", "code": "b"})
     'it has numpy 2.0, not 2.1'
     """
-    for name, found in there.items():
-        if name in here and found != here[name]:
-            if found is None:
+    for name, version in found.items():
+        if name in expected and version != expected[name]:
+            if version is None:
                 return f"it has no {name}"
             if name == "code":
                 return "its copy of dynabandit has other code under the same version"
             if name == "arithmetic":
                 return "its C library or processor gives other last digits of functions such as the logarithm"
-            return f"it has {name} {found}, not {here[name]}"
+            return f"it has {name} {version}, not {expected[name]}"
     return ""
 
 
@@ -61,11 +61,11 @@ def _code() -> str:
 
 
 def _sources(folder: Traversable, inside: str = "") -> Iterator[tuple[str, bytes]]:
-    for one in folder.iterdir():
-        if one.is_dir():
-            yield from _sources(one, f"{inside}{one.name}/")
-        elif one.name.endswith(".py"):
-            yield f"{inside}{one.name}", one.read_bytes()
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _sources(entry, f"{inside}{entry.name}/")
+        elif entry.name.endswith(".py"):
+            yield f"{inside}{entry.name}", entry.read_bytes()
 
 
 def _arithmetic() -> str:

@@ -1,11 +1,11 @@
 """Plans a run: the tasks of a spec, and how their results become `Results`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 from dynabandit.experiments.result_store import Arrays, request_key
 from dynabandit.experiments.spec import Experiment, Spec
 from dynabandit.experiments.tasks import CoverageTask, PathTask, SimulationTask, Task, batches
@@ -25,8 +25,7 @@ class PlannedRun:
 
     def join_batches(self, results: Mapping[str, Arrays]) -> Run:
         """Return the run of all batches."""
-        batch_results = [results[key] for key in self.keys]
-        correct = np.concatenate([one["correct"] for one in batch_results])
+        regret, correct = (np.concatenate([results[key][name] for key in self.keys]) for name in ("regret", "correct"))
         environment = self.experiment.environment
         return Run(
             experiment=self.experiment.id,
@@ -39,7 +38,7 @@ class PlannedRun:
             horizon=self.experiment.horizon,
             seed=self.experiment.seed,
             times=self.experiment.recorded_times(),
-            regret=np.concatenate([one["regret"] for one in batch_results]),
+            regret=regret,
             correct=correct.mean(axis=0),
             correct_by_replication=correct,
         )
@@ -100,7 +99,8 @@ def make_plan(spec: Spec, backends: Mapping[str, str] | None = None, precision: 
     for experiment in spec.experiments:
         backend = (backends or {}).get(experiment.id, "cpu")
         tasks = []
-        for task in _make_tasks(experiment, backend, precision):
+        for first, count in batches(experiment.replications, backend):
+            task = SimulationTask(experiment, first, count, backend, precision)
             shared = tasks_by_key.setdefault(request_key(task.common_request), task)
             shared.figures.add(experiment.figure)
             tasks.append(shared)
@@ -112,23 +112,8 @@ def make_plan(spec: Spec, backends: Mapping[str, str] | None = None, precision: 
             runs.append(PlannedRun(experiment, policy, keys, code))
     return Plan(
         simulations=tuple(tasks_by_key.values()),
-        paths=tuple(PathTask(one, {one.figure}) for one in spec.sample_paths),
-        coverage=tuple(CoverageTask(one, {one.figure}) for one in spec.coverage),
+        paths=tuple(PathTask(paths, {paths.figure}) for paths in spec.sample_paths),
+        coverage=tuple(CoverageTask(coverage, {coverage.figure}) for coverage in spec.coverage),
         runs=tuple(runs),
         figures=spec.figures,
     )
-
-
-def _make_tasks(experiment: Experiment, backend: str, precision: str) -> Iterator[SimulationTask]:
-    for first, count in batches(experiment.replications, backend):
-        yield SimulationTask(
-            environment=experiment.environment,
-            horizon=experiment.horizon,
-            seed=experiment.seed,
-            times=experiment.recorded_times(),
-            first=first,
-            count=count,
-            backend=backend,
-            precision=precision,
-            delay=experiment.delay,
-        )

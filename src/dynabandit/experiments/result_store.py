@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 
 Arrays = dict[str, np.ndarray]
 
@@ -44,9 +44,9 @@ def request_key(request: Mapping[str, Any]) -> str:
 
 def _numbers(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _numbers(one) for key, one in value.items()}
+        return {key: _numbers(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [one if type(one) is int else _numbers(one) for one in value]
+        return [inner if type(inner) is int else _numbers(inner) for inner in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -7,19 +7,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dynabandit.bandit.serialization import plain
-from dynabandit.experiments.backend_choice import check_options, choose_backends
+from dynabandit.core.json_values import plain
+from dynabandit.experiments.backend_choice import choose_backends
 from dynabandit.experiments.earlier_results import RESULTS, set_aside
 from dynabandit.experiments.executors import Executor, make_executor
 from dynabandit.experiments.hardware import describe_hardware
 from dynabandit.experiments.plan import Plan, make_plan
 from dynabandit.experiments.progress import ProgressReporter
 from dynabandit.experiments.result_store import Arrays, ResultStore, writing
+from dynabandit.experiments.run_options import RunOptions
 from dynabandit.experiments.spec import Spec
 from dynabandit.experiments.tasks import PendingTask
 from dynabandit.extras import import_extra
 from dynabandit.results import Results
-from dynabandit.validation import integer
 
 STORE = "store"
 
@@ -80,9 +80,7 @@ def run(
     Results(1 runs of 1 experiments)
     """
     import_extra("pyarrow", "lab")  # writes the results: now, rather than after hours
-    results = compute(
-        spec, out, jobs=jobs, fresh=fresh, backend=backend, precision=precision, cluster=cluster, reporter=reporter
-    )
+    results = compute(spec, out, RunOptions(jobs, fresh, backend, precision, cluster), reporter)
     kept = _write(results, Path(out), keep_earlier)
     if kept and reporter:
         reporter.note(f"the earlier report is now in {kept}")
@@ -90,34 +88,24 @@ def run(
 
 
 def compute(
-    spec: Spec,
-    out: str | Path,
-    *,
-    jobs: int | None = None,
-    fresh: bool = False,
-    backend: str = "cpu",
-    precision: str = "double",
-    cluster: str | None = None,
-    reporter: ProgressReporter | None = None,
+    spec: Spec, out: str | Path, options: RunOptions | None = None, reporter: ProgressReporter | None = None
 ) -> Results:
     """Do what `run` does, except for writing the results of the whole spec."""
-    jobs = None if jobs is None else integer("jobs", jobs, 1)
-    reporter = reporter or ProgressReporter()
+    options, reporter = options or RunOptions(), reporter or ProgressReporter()
     began = time.monotonic()
-    out = Path(out)
-    check_options(spec, backend, precision, cluster, jobs)
+    options.check([spec])
     _note_constant_environments(spec, reporter)
-    with make_executor(cluster, jobs) as executor:
-        backends = choose_backends(spec, backend, precision, executor.find_gpus)
-        plan, store = make_plan(spec, backends, precision), ResultStore(out / STORE)
+    with make_executor(options.cluster, options.jobs) as executor:
+        backends = choose_backends(spec, options.backend, options.precision, executor.find_gpus)
+        plan, store = make_plan(spec, backends, options.precision), ResultStore(Path(out) / STORE)
         store.prepare()
-        if fresh:
+        if options.fresh:
             store.delete(key for task in plan.tasks for key in task.requests)
         computed = _compute(plan, store, executor, reporter)
     return Results(
         (planned.join_batches(computed) for planned in plan.runs),
         metadata=_metadata(spec, plan, time.monotonic() - began)
-        | {"backends": backends, "precision": precision, **executor.metadata},
+        | {"backends": backends, "precision": options.precision, **executor.metadata},
         paths=plan.make_sample_paths(computed),
         coverage=plan.make_coverage(computed),
     )
@@ -126,10 +114,11 @@ def compute(
 def _note_constant_environments(spec: Spec, reporter: ProgressReporter) -> None:
     """Report environments that change over time, but not before the horizon ends."""
     notes = {}
-    for one in spec.experiments:
-        until = one.environment.constant_until(1)
-        if one.horizon <= until < one.environment.longest:
-            notes[one.environment.name, one.horizon] = until + 1
+    for experiment in spec.experiments:
+        environment, horizon = experiment.environment, experiment.horizon
+        until = environment.constant_until(1)
+        if horizon <= until < environment.longest:
+            notes[environment.name, horizon] = until + 1
     for (name, horizon), change in notes.items():
         reporter.note(
             f"environment {name!r} does not change before step {change}, but the horizon is {horizon}: "
@@ -149,15 +138,17 @@ def _compute(plan: Plan, store: ResultStore, executor: Executor, reporter: Progr
             pending.append(PendingTask(task, missing))
     for path in store.damaged:
         reporter.note(f"a stored result is damaged and is computed again; the damaged file is kept as {path}")
-    waiting = {figure: sum(figure in task.figures for task, _ in pending) for figure in plan.figures}
-    reporter.begin(sum(one.cost for one in pending), len(waiting))
+    waiting = {
+        figure: sum(len(missing) for task, missing in pending if figure in task.figures) for figure in plan.figures
+    }
+    reporter.begin(sum(part.cost for part in pending), len(waiting))
     _report_finished(waiting, reporter)
     for task, computed in executor.compute(pending, reporter):
         for key, arrays in computed.items():
             store.save(key, arrays, task.requests[key])
             results[key] = arrays
         for figure in task.figures:
-            waiting[figure] -= 1
+            waiting[figure] -= len(computed)
         _report_finished(waiting, reporter)
     return results
 

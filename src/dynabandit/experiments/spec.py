@@ -9,9 +9,9 @@ import numpy as np
 
 from dynabandit import plugins
 from dynabandit.core.streams import LARGEST_REPLICATION, stream
-from dynabandit.environments import Delay, Environment, delay as make_delay, environment as make_environment
+from dynabandit.environments import Delay, Environment, environment as make_environment
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation import check_context, check_horizon, check_rewards, recorded_times
+from dynabandit.simulation import check_simulation, recorded_times
 from dynabandit.validation import integer, number, set_fields, unknown
 
 KINDS = ("experiments", "sample_paths", "coverage")  # of parts
@@ -71,7 +71,7 @@ class Experiment(Part):
         _check_name("id", self.id)
         set_fields(self, title=_check_text("title", self.title) or self.id, figure=self.figure or self.id)
         set_fields(self, environment=make_environment(self.environment), times=_frozen(self.times))
-        set_fields(self, policies=tuple(make_policy(one) for one in self.policies))
+        set_fields(self, policies=tuple(make_policy(policy) for policy in self.policies))
         super().__post_init__()
         integer("replications", self.replications, 1, LARGEST_REPLICATION)
         if not self.policies:
@@ -80,11 +80,7 @@ class Experiment(Part):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"policies must be different, got {label!r} twice")
-        check_horizon(self.horizon, self.environment, self.policies_by_label)
-        check_rewards(self.environment, self.policies_by_label)
-        check_context(self.environment, self.policies_by_label)
-        if self.delay is not None:
-            make_delay(self.delay).params(self.environment.arms)  # raises an error if it has other arms
+        check_simulation(self.policies_by_label, self.environment, self.horizon, self.delay)
         self.recorded_times()
 
     @property
@@ -164,9 +160,9 @@ class Spec:
     def __post_init__(self) -> None:
         _check_text("title", self.title)
         ids = [experiment.id for experiment in self.experiments]
-        for one in ids:
-            if ids.count(one) > 1:
-                raise ValueError(f"every experiment must have an id of its own, got {one!r} twice")
+        for name in ids:
+            if ids.count(name) > 1:
+                raise ValueError(f"every experiment must have an id of its own, got {name!r} twice")
         if not self.figures:
             raise ValueError("there must be something to run, in experiments, sample_paths or coverage, got nothing")
 
@@ -201,9 +197,9 @@ class Spec:
         of_coverage = {name: value for name, value in values.items() if name == "seed"}
         return replace(
             self,
-            experiments=tuple(_override(one, horizon, values) for one in self.experiments),
-            sample_paths=tuple(replace(one, **of_paths) for one in self.sample_paths),
-            coverage=tuple(replace(one, **of_coverage) for one in self.coverage),
+            experiments=tuple(_override(experiment, horizon, values) for experiment in self.experiments),
+            sample_paths=tuple(replace(paths, **of_paths) for paths in self.sample_paths),
+            coverage=tuple(replace(coverage, **of_coverage) for coverage in self.coverage),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -213,7 +209,7 @@ class Spec:
         }
 
 
-def parameters_to_write(one: Policy | Environment) -> dict[str, Any]:
+def parameters_to_write(named: Policy | Environment) -> dict[str, Any]:
     """Return what to write after a name: of a policy the parameters that differ from their defaults, else all.
 
     Parameters that are None are left out, since TOML cannot write them; None is always a default.
@@ -224,8 +220,8 @@ def parameters_to_write(one: Policy | Environment) -> dict[str, Any]:
     >>> parameters_to_write(db.policy("dts", memory=5)), parameters_to_write(db.environment("case-1"))
     ({'memory': 5.0}, {'arms': 2})
     """
-    defaults = {field.name: field.default for field in fields(one)} if isinstance(one, Policy) else {}
-    written = {name: _frozen(value) for name, value in one.parameters.items() if value is not None}
+    defaults = {field.name: field.default for field in fields(named)} if isinstance(named, Policy) else {}
+    written = {name: _frozen(value) for name, value in named.parameters.items() if value is not None}
     return {name: value for name, value in written.items() if name not in defaults or value != defaults[name]}
 
 
@@ -242,9 +238,9 @@ def _table(part: Part) -> dict[str, Any]:
     return values
 
 
-def _named(one: Policy | Environment) -> dict[str, Any]:
-    group = plugins.POLICIES if isinstance(one, Policy) else plugins.ENVIRONMENTS
-    return {"name": plugins.reference_to(group, type(one)), **parameters_to_write(one)}
+def _named(named: Policy | Environment) -> dict[str, Any]:
+    group = plugins.POLICIES if isinstance(named, Policy) else plugins.ENVIRONMENTS
+    return {"name": plugins.reference_to(group, type(named)), **parameters_to_write(named)}
 
 
 def _override(experiment: Experiment, horizon: int | None, values: dict[str, Any]) -> Experiment:
@@ -261,7 +257,7 @@ def _frozen(value: Any) -> Any:
     """Return lists and arrays as tuples, at any depth."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    return tuple(_frozen(one) for one in value) if isinstance(value, (list, tuple)) else value
+    return tuple(_frozen(inner) for inner in value) if isinstance(value, (list, tuple)) else value
 
 
 def _check_text(argument: str, value: Any) -> str:

@@ -1,14 +1,13 @@
 """Reads specs strictly: TOML files (``docs/specs.md``), other tables of values, and policies written on one line.
 
-msgspec converts every value to the type that its table declares. The texts of errors are ours: they name the key, the
-value and what would be valid, and suggest the nearest name.
+Errors name the key, the value and what would be valid, and suggest the nearest name.
 """
 
 import itertools
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -24,7 +23,7 @@ from dynabandit.environments import (
     environment as make_environment,
     environment_class,
 )
-from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec, Spec
+from dynabandit.experiments.spec import CoverageSpec, Experiment, Part, PathSpec, Spec
 from dynabandit.extras import import_extra
 from dynabandit.plugins import class_or_name
 from dynabandit.policies import Policy, policy as make_policy, registered_name
@@ -34,7 +33,7 @@ GRID = "grid"
 MOST_UNKNOWN = 4  # unknown keys that are reported: each takes a search for the nearest name
 LONGEST = 100  # characters of a key in a report
 
-Made = TypeVar("Made")
+Made = TypeVar("Made", bound=Part)
 Write = Callable[[str, Mapping[str, Any]], str]
 
 
@@ -56,43 +55,6 @@ class SpecError(ValueError):
         problems = [FieldProblem("", problems)] if isinstance(problems, str) else problems
         super().__init__((f"{file}: " if file else "") + "; ".join(map(str, problems)))
         self.problems = problems
-
-
-class PolicyEntry:
-    """An entry of a list of policies: one policy, or as many as its grid has points."""
-
-    def __init__(self, value: Any) -> None:
-        self.policies = _read_policies(value)
-
-
-class EnvironmentEntry:
-    """The environment of a table."""
-
-    def __init__(self, value: Any) -> None:
-        self.environment = read_environment(value)
-
-
-class DelayEntry:
-    """The delay of a table."""
-
-    def __init__(self, value: Any) -> None:
-        self.delay = read_delay(value)
-
-
-def _table_type(part: type, **types: Any) -> type[msgspec.Struct]:
-    """Return the type of the tables that hold the fields of `part`, which checks all values but those of `types`."""
-    declared = [
-        (one.name, types.get(one.name, Any), *([] if one.default is MISSING else [one.default])) for one in fields(part)
-    ]
-    return msgspec.defstruct(part.__name__, declared, kw_only=True)
-
-
-EXPERIMENT = _table_type(Experiment, environment=EnvironmentEntry, policies=list[PolicyEntry], delay=DelayEntry)
-SAMPLE_PATHS = _table_type(PathSpec, environment=EnvironmentEntry)
-COVERAGE = _table_type(CoverageSpec)
-DEFAULTS = msgspec.defstruct(
-    "Defaults", [(name, Any, None) for name in EXPERIMENT.__struct_fields__ if name not in ("id", "title")]
-)
 
 
 class SpecFile(msgspec.Struct):
@@ -149,68 +111,80 @@ def dumps(spec: Spec) -> str:
 
 def _read_spec(table: dict[str, Any], stem: str) -> Spec:
     file = read_table(SpecFile, table)
-    read_table(DEFAULTS, file.defaults, "defaults")
+    _raise_problems(_unknown_keys(file.defaults, SHARED["experiments"], "defaults."))
     safe_stem = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")
     figure = safe_stem or "experiments" if file.figure is None else file.figure
     defaults = {"figure": figure, **file.defaults}
 
-    def read_all(kind: str, table_type: type[msgspec.Struct], make: Callable[..., Made]) -> tuple[Made, ...]:
+    def read_all(part: type[Made], kind: str) -> tuple[Made, ...]:
         shared = {name: value for name, value in defaults.items() if name in SHARED[kind]}
         tables = enumerate(getattr(file, kind))
-        return tuple(_read_part(table_type, {**shared, **one}, make, f"{kind}[{index}]") for index, one in tables)
+        return tuple(_read_part(part, {**shared, **table}, f"{kind}[{index}]") for index, table in tables)
 
     return Spec(
         title=stem if file.title is None else file.title,
-        experiments=read_all("experiments", EXPERIMENT, Experiment),
-        sample_paths=read_all("sample_paths", SAMPLE_PATHS, PathSpec),
-        coverage=read_all("coverage", COVERAGE, CoverageSpec),
+        experiments=read_all(Experiment, "experiments"),
+        sample_paths=read_all(PathSpec, "sample_paths"),
+        coverage=read_all(CoverageSpec, "coverage"),
     )
 
 
 SHARED = {
-    "experiments": DEFAULTS.__struct_fields__,
+    "experiments": tuple(field.name for field in fields(Experiment) if field.name not in ("id", "title")),
     "sample_paths": ("figure", "horizon", "seed"),
     "coverage": ("figure", "seed"),
 }  # the defaults that each kind of part takes
 
 
-def _read_part(table_type: type[msgspec.Struct], table: dict[str, Any], make: Callable[..., Made], where: str) -> Made:
-    values = msgspec.structs.asdict(read_table(table_type, table, where))
-    if "environment" in values:
-        values["environment"] = values["environment"].environment
-    if values.get("delay") is not None:
-        values["delay"] = values["delay"].delay
-    if "policies" in values:
-        values["policies"] = tuple(policy for entry in values["policies"] for policy in entry.policies)
+def _read_part(part: type[Made], table: dict[str, Any], where: str) -> Made:
+    """Return a part of a spec; it checks its values itself, except those that are made of entries."""
+    known = fields(part)
+    problems = _unknown_keys(table, [field.name for field in known], f"{where}.")
+    values = {}
+    for field in known:
+        if field.name in table:
+            read = READERS.get(field.name, lambda value: value)
+            try:
+                values[field.name] = read(table[field.name])
+            except (TypeError, ValueError) as error:
+                key = error.key if isinstance(error, _EntryError) else ""
+                problems.append(FieldProblem(f"{where}.{field.name}{key}", str(error)))
+        elif field.default is MISSING:
+            problems.append(FieldProblem(where, f"missing key {field.name!r}"))
+    _raise_problems(problems)
     try:
-        return make(**values)
+        return part(**values)
     except (TypeError, ValueError) as error:
         raise SpecError([FieldProblem(where, str(error))]) from None
+
+
+def _unknown_keys(table: Mapping[str, Any], names: Sequence[str], prefix: str) -> list[FieldProblem]:
+    surplus = [name for name in table if name not in names][:MOST_UNKNOWN]
+    return [FieldProblem(f"{prefix}{name[:LONGEST]}", str(unknown("key", name, names))) for name in surplus]
+
+
+def _raise_problems(problems: list[FieldProblem]) -> None:
+    if problems:
+        raise SpecError(problems)
 
 
 Table = TypeVar("Table", bound=msgspec.Struct)
 
 
-def read_table(table_type: type[Table], table: Mapping[str, Any], where: str = "") -> Table:
+def read_table(table_type: type[Table], table: Mapping[str, Any]) -> Table:
     """Convert a table, or raise a `SpecError` with the problems of all its fields."""
     known = msgspec.structs.fields(table_type)
-    names = [field.name for field in known]
-    prefix = f"{where}." if where else ""
-    surplus = [name for name in table if name not in names][:MOST_UNKNOWN]
-    problems = [FieldProblem(f"{prefix}{name[:LONGEST]}", str(unknown("key", name, names))) for name in surplus]
+    problems = _unknown_keys(table, [field.name for field in known], "")
     values: dict[str, Any] = {}
     for field in known:
         if field.name in table:
             try:
-                values[field.name] = msgspec.convert(
-                    table[field.name], field.type, dec_hook=lambda entry, value: entry(value)
-                )
+                values[field.name] = msgspec.convert(table[field.name], field.type)
             except msgspec.ValidationError as error:
-                problems.append(_problem(f"{prefix}{field.name}", field.type, table[field.name], error))
+                problems.append(_problem(field.name, field.type, table[field.name], error))
         elif field.required:
-            problems.append(FieldProblem(where, f"missing key {field.name!r}"))
-    if problems:
-        raise SpecError(problems)
+            problems.append(FieldProblem("", f"missing key {field.name!r}"))
+    _raise_problems(problems)
     return table_type(**values)
 
 
@@ -219,11 +193,6 @@ def _problem(key: str, kind: Any, value: Any, error: msgspec.ValidationError) ->
     place = "".join(re.findall(r" - at `\$([^`]*)`$", str(error)))  # such as [1], an index of a list
     for index in re.findall(r"\[(\d+)\]", place):
         value = value[int(index)]
-    cause = error.__cause__
-    if isinstance(cause, _EntryError):
-        return FieldProblem(f"{key}{place}{cause.key}", str(cause))
-    if cause is not None:
-        return FieldProblem(f"{key}{place}", str(cause))
     return FieldProblem(f"{key}{place}", f"must be {_valid(key, kind, is_element=bool(place))}, got {value!r}")
 
 
@@ -235,8 +204,6 @@ def _valid(key: str, kind: Any, *, is_element: bool) -> str:
     if get_origin(kind) is Literal:
         values = get_args(kind)
         return ", ".join(values) if len(values) == 1 else f"one of {', '.join(values)}"
-    if kind == list[PolicyEntry]:
-        return "a list of policies"
     return "a table" if is_element or kind == dict[str, Any] else f"a list of tables, written [[{key}]]"
 
 
@@ -309,12 +276,33 @@ def read_delay(value: Any) -> Delay:
         raise TypeError(error.lack) from None
 
 
-def _read_policies(value: Any) -> list[Policy]:
+def _read_policies(value: Any) -> tuple[Policy, ...]:
+    """Return the policies of a list of entries."""
+    if not isinstance(value, list):
+        raise _EntryError("", f"must be a list of policies, got {value!r}")
+    policies = []
+    for index, entry in enumerate(value):
+        try:
+            policies += _read_grid(entry)
+        except (TypeError, ValueError) as error:
+            key = error.key if isinstance(error, _EntryError) else ""
+            raise _EntryError(f"[{index}]{key}", str(error)) from None
+    return tuple(policies)
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "environment": read_environment,
+    "policies": _read_policies,
+    "delay": read_delay,
+}
+
+
+def _read_grid(value: Any) -> list[Policy]:
     """Return the policies of one entry: one, or as many as its grid has points."""
     grid: Any = {}
     if isinstance(value, dict) and GRID in value:
         grid = value[GRID]
-        value = {name: one for name, one in value.items() if name != GRID}
+        value = {key: inner for key, inner in value.items() if key != GRID}
     name, parameters = _split(value)
     if not isinstance(grid, dict):
         raise _EntryError(f".{GRID}", f"must be a table, got {grid!r}")
@@ -347,7 +335,7 @@ def _split(value: Any, key: str = "name", what: str = "policy or environment") -
         raise _EntryError("", f"missing key {key!r}, which {what} is meant")
     if not isinstance(value[key], str):
         raise _EntryError(f".{key}", f"must be text, got {value[key]!r}")
-    return value[key], {name: one for name, one in value.items() if name != key}
+    return value[key], {name: inner for name, inner in value.items() if name != key}
 
 
 def _inline_table(name: str, parameters: Mapping[str, Any]) -> str:

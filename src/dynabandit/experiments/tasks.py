@@ -1,4 +1,4 @@
-"""Tasks: what a run computes at once. A task computes several results, so that they can share paths.
+"""Tasks: what a run stores at once. A task computes several results, so that they can share paths.
 
 The request of a result says everything that the result depends on. Its hash is the key of the result in the store.
 """
@@ -6,19 +6,21 @@ The request of a result says everything that the result depends on. Its hash is 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.fingerprint import fingerprint
-from dynabandit.environments import Delay, Environment
+from dynabandit.core.streams import stream
 from dynabandit.experiments.bound_coverage import add_exceeded, count_exceeded
 from dynabandit.experiments.result_store import Arrays, request_key
-from dynabandit.experiments.spec import CoverageSpec, PathSpec
+from dynabandit.experiments.spec import CoverageSpec, Experiment, PathSpec
 from dynabandit.policies import Policy
-from dynabandit.simulation import compare, device_version, path_version, recorded_times
+from dynabandit.simulation import device_version, path_version, recorded_times
 from dynabandit.simulation.backends import in_single
+from dynabandit.simulation.engine import run as simulate
+from dynabandit.simulation.request import SimulationRequest
 
 Advance = Callable[[float], None]
 TaskResults = dict[str, Arrays]  # by key
@@ -31,7 +33,7 @@ STEP_COST = 5.0  # cost of a step besides its arms, in arms; only used to estima
 
 
 class Task(ABC):
-    """What is computed at once; by default its results are independent and it can be split into one task for each."""
+    """What is computed at once; its results are independent, so that several workers can compute some of them each."""
 
     figures: set[str]
     """The figures that need it."""
@@ -51,17 +53,9 @@ class Task(ABC):
     def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> TaskResults:
         """Compute some results; `advance` is called with the cost that was done meanwhile."""
 
-    def split(self, keys: Sequence[str], most_cost: float) -> list[tuple[Self, list[str]]]:
-        """Split into tasks of about `most_cost` or less, as far as possible; `join` joins their results."""
-        return [(self, [key]) for key in keys]
-
-    def join(self, parts: Sequence[TaskResults]) -> TaskResults:
-        """Return what `compute` would, from the results of the tasks of `split`, in their order."""
-        return {key: arrays for part in parts for key, arrays in part.items()}
-
 
 class PendingTask(NamedTuple):
-    """A task, and the keys of its results that are not stored yet."""
+    """A task, and the keys of some of its results that are not stored yet."""
 
     task: Task
     keys: list[str]
@@ -87,40 +81,37 @@ def batches(replications: int, backend: str = "cpu") -> Iterator[tuple[int, int]
 
 @dataclass
 class SimulationTask(Task):
-    """A batch of replications of all policies that need the same paths."""
+    """A batch of replications of an experiment, also with the policies of others that need the same paths."""
 
-    environment: Environment
-    horizon: int
-    seed: int
-    times: np.ndarray
+    experiment: Experiment
     first: int
     count: int
     backend: str = "cpu"
     precision: str = "double"
-    delay: Delay | None = None
     figures: set[str] = field(default_factory=set)
     policies: dict[str, Policy] = field(default_factory=dict)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
-        last = self.first + self.count
-        return f"{self.environment.name}, {self.environment.arms} arms, replications {self.first + 1} to {last}"
+        environment, last = self.experiment.environment, self.first + self.count
+        return f"{environment.name}, {environment.arms} arms, replications {self.first + 1} to {last}"
 
     @property
     def common_request(self) -> dict[str, Any]:
         """What all requests of this task have in common."""
+        experiment, environment = self.experiment, self.experiment.environment
         common = {
-            "environment": self.environment.name,
-            "environment_parameters": self.environment.parameters,
-            "horizon": self.horizon,
-            "seed": self.seed,
-            "times": self.times,
+            "environment": environment.name,
+            "environment_parameters": environment.parameters,
+            "horizon": experiment.horizon,
+            "seed": experiment.seed,
+            "times": experiment.recorded_times(),
             "first_replication": self.first,
             "replications": self.count,
         }
-        if self.delay is not None:
-            common["delay"] = self.delay.parameters
+        if experiment.delay is not None:
+            common["delay"] = experiment.delay.parameters
         if self.backend == "cuda":  # the same choices as on the CPU, but the last bits of sums may differ
             common |= {"backend": "cuda", "device_code": device_version()}
         return common
@@ -145,10 +136,12 @@ class SimulationTask(Task):
         return key
 
     def cost(self, keys: Sequence[str]) -> float:
-        return self.count * self.horizon * (self.environment.arms + STEP_COST) * len(keys)
+        arms = self.experiment.environment.arms + STEP_COST
+        cost = self.count * self.experiment.horizon * arms * len(keys)
+        return cost / GPU_SPEED if self.backend == "cuda" else cost
 
     def compute(self, keys: Sequence[str], threads: int, advance: Advance) -> TaskResults:
-        total, before = self.cost(keys), 0.0
+        experiment, total, before = self.experiment, self.cost(keys), 0.0
 
         def progress(done: int, steps: int) -> None:
             nonlocal before
@@ -156,50 +149,23 @@ class SimulationTask(Task):
             advance(now - before)
             before = now
 
-        runs = compare(
-            {key: self.policies[key] for key in keys},
-            self.environment,
-            horizon=self.horizon,
-            replications=self.count,
-            seed=self.seed,
-            times=self.times,
-            first_replication=self.first,
-            threads=threads,
-            backend=self.backend,
-            precision=self.precision,
-            delay=self.delay,
-            progress=progress,
+        records = simulate(
+            SimulationRequest(
+                environment=experiment.environment,
+                policies={key: self.policies[key] for key in keys},
+                horizon=experiment.horizon,
+                replications=self.count,
+                random=stream(experiment.seed, self.first),
+                times=experiment.recorded_times(),
+                delay=experiment.delay,
+                backend=self.backend,
+                precision=self.precision,
+                threads=threads,
+                progress=progress,
+            )
         )
-        return {key: {"regret": run.regret, "correct": run.correct_by_replication} for key, run in runs.items()}
-
-    def split(self, keys: Sequence[str], most_cost: float) -> list[tuple[Self, list[str]]]:
-        fewest = 1
-        if self.backend == "cuda":
-            fewest, most_cost = self.count, most_cost * GPU_SPEED
-        group = max(1, int(len(keys) * most_cost * self.count / (self.cost(keys) * fewest)))
-        return [
-            part
-            for start in range(0, len(keys), group)
-            for part in self._split_replications(keys[start : start + group], most_cost, fewest)
-        ]
-
-    def _split_replications(
-        self, keys: Sequence[str], most_cost: float, fewest: int
-    ) -> Iterator[tuple[Self, list[str]]]:
-        """Yield tasks of at least `fewest` replications."""
-        whole = replace(self, policies={key: self.policies[key] for key in keys}, requests={})
-        size = max(fewest, int(self.count * most_cost / self.cost(keys)))
-        for low in range(0, self.count, size):
-            yield replace(whole, first=self.first + low, count=min(size, self.count - low)), list(keys)
-
-    def join(self, parts: Sequence[TaskResults]) -> TaskResults:
-        by_key: dict[str, list[Arrays]] = {}
-        for part in parts:
-            for key, arrays in part.items():
-                by_key.setdefault(key, []).append(arrays)
         return {
-            key: {name: np.concatenate([one[name] for one in some]) for name in ("regret", "correct")}
-            for key, some in by_key.items()
+            key: {"regret": record.regret, "correct": record.correct.astype(bool)} for key, record in records.items()
         }
 
 

@@ -1,13 +1,12 @@
 """Runs the leaderboard, one environment after the other, and keeps a summary of each."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dynabandit.core.streams import LARGEST_REPLICATION
-from dynabandit.experiments import Experiment, ProgressReporter, Spec, compute
+from dynabandit.experiments import Experiment, ProgressReporter, RunOptions, Spec, compute
 from dynabandit.experiments.hardware import processor
 from dynabandit.leaderboard.board import FILE, ORACLE, POINTS, PRACTICAL, TUNED, Board, summarise
 from dynabandit.leaderboard.contextual_environments import (
@@ -144,7 +143,7 @@ class Selection:
             trials = select(make_trials(self.horizon), self.environments or (QUICK if self.quick else ()))
             one_change = make_one_change(self.horizon or HORIZON)
         work = [TrialJobs(trial, tuple(self._jobs(trial, policies))) for trial in trials.values()]
-        return [one for one in (*work, self._detection(one_change, policies)) if one.jobs]
+        return [trial_jobs for trial_jobs in (*work, self._detection(one_change, policies)) if trial_jobs.jobs]
 
     def _jobs(self, trial: Trial, policies: Sequence[Policy]) -> list[Job]:
         policies, jobs = _fitting(trial, policies), []
@@ -184,7 +183,7 @@ def run(
     out: Path,
     seed: int,
     reporter: ProgressReporter,
-    options: Mapping[str, Any],
+    options: RunOptions,
     seconds: float | None = None,
 ) -> tuple[Board, int]:
     """Run everything, or as many environments as can be begun within some seconds.
@@ -213,28 +212,30 @@ def run(
         The data, and how many environments are left.
     """
     board, began = Board(), time.monotonic()
-    for done, one in enumerate(work):
+    for done, trial_jobs in enumerate(work):
         if done and seconds is not None and time.monotonic() - began > seconds:
             return board, len(work) - done
-        reporter.note(f"{one.trial.id}: environment {done + 1} of {len(work)}")
-        board.merge(_run_one(one, out, seed, reporter, options))
+        reporter.note(f"{trial_jobs.trial.id}: environment {done + 1} of {len(work)}")
+        board.merge(_run_jobs(trial_jobs, out, seed, reporter, options))
         board.save(out / FILE)
     return board, 0
 
 
-def _run_one(one: TrialJobs, out: Path, seed: int, reporter: ProgressReporter, options: Mapping[str, Any]) -> Board:
+def _run_jobs(trial_jobs: TrialJobs, out: Path, seed: int, reporter: ProgressReporter, options: RunOptions) -> Board:
     """Run one environment and return its data."""
-    results = compute(one.spec(seed), out, reporter=reporter, **options)
-    found, codes = Board(version=results.metadata["versions"]["dynabandit"]), results.metadata["code_versions"]
+    results = compute(trial_jobs.spec(seed), out, options, reporter)
+    board, codes = Board(version=results.metadata["versions"]["dynabandit"]), results.metadata["code_versions"]
     on_gpu = "cuda" in results.metadata["backends"].values()
-    found.hardware = [f"GPU, {results.metadata['precision']} precision" if on_gpu else processor()]
+    board.hardware = [f"GPU, {results.metadata['precision']} precision" if on_gpu else processor()]
     for run_ in results:
-        jobs = [job for job in one.jobs if (job.policy.label, job.replications) == (run_.label, run_.replications)]
-        if isinstance(one.times, tuple):
-            found.delays |= {job.asked: detection_delay(run_) for job in jobs}
+        jobs = [
+            job for job in trial_jobs.jobs if (job.policy.label, job.replications) == (run_.label, run_.replications)
+        ]
+        if isinstance(trial_jobs.times, tuple):
+            board.delays |= {job.asked: detection_delay(run_) for job in jobs}
             continue
-        if not found.trials:
-            found.add_trial(one.trial, run_.times)
+        if not board.trials:
+            board.add_trial(trial_jobs.trial, run_.times)
         code = codes[run_.experiment][run_.label]
-        found.entries += [summarise(run_, one.trial, job.asked, job.form, code) for job in jobs]
-    return found
+        board.entries += [summarise(run_, trial_jobs.trial, job.asked, job.form, code) for job in jobs]
+    return board

@@ -104,12 +104,12 @@ def incomplete(board: Board) -> list[str]:
 
 def _complete(board: Board, form: str) -> Rows:
     """Return the entries of one form of the policies that ran in all common environments."""
-    found: Rows = {}
+    rows: Rows = {}
     trials = set(common_trials(board))
     for entry in sorted(board.entries, key=lambda entry: entry.key):  # the bootstrap depends on the order
         if entry.form == form and entry.trial in trials:
-            found.setdefault((entry.policy, form), {})[entry.trial] = entry
-    return {key: by_trial for key, by_trial in found.items() if by_trial.keys() == trials}
+            rows.setdefault((entry.policy, form), {})[entry.trial] = entry
+    return {key: by_trial for key, by_trial in rows.items() if by_trial.keys() == trials}
 
 
 def _grid(board: Board, entries: Rows, ranked: Rows, trials: Sequence[str]) -> _Grid:
@@ -186,19 +186,19 @@ def _with_intervals(grid: _Grid, logs: np.ndarray) -> tuple[list[Estimate], dict
         regret = (grid.blocks * weights).sum(axis=2)
         picked = random.integers(grid.families, size=grid.families)
         resampled.append(over_families(_log_ratios(regret, grid.best), picked))
-    found = [
+    limits = [
         _estimates(values, np.array(samples))
         for values, samples in zip(
             over_families(logs, np.arange(grid.families)), zip(*resampled, strict=True), strict=True
         )
     ]
-    return found[0], dict(zip((grid.keys[row] for row in grid.ranked), found[1], strict=True))
+    return limits[0], dict(zip((grid.keys[row] for row in grid.ranked), limits[1], strict=True))
 
 
 def _estimates(values: np.ndarray, samples: np.ndarray) -> list[Estimate]:
     """Return values with the percentile intervals of their bootstrap samples."""
     low, high = np.quantile(samples, (0.5 - LEVEL / 2.0, 0.5 + LEVEL / 2.0), axis=0)
-    return [Estimate(*map(float, one)) for one in zip(values, low, high, strict=True)]
+    return [Estimate(*map(float, numbers)) for numbers in zip(values, low, high, strict=True)]
 
 
 def cells(row: Standing) -> list[str]:

@@ -68,5 +68,5 @@ def measured_times() -> dict[str, tuple[float, float]]:
 
 def _slower() -> float:
     """Return how many times slower this machine is than the one that measured the table."""
-    here = time_steps([make_policy(REFERENCE)], horizon=200_000)[REFERENCE]
-    return here / measured_times()[REFERENCE][0]
+    microseconds = time_steps([make_policy(REFERENCE)], horizon=200_000)[REFERENCE]
+    return microseconds / measured_times()[REFERENCE][0]

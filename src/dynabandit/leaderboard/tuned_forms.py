@@ -73,15 +73,15 @@ def tuned_forms(asked: str | Policy, facts: PathFacts) -> list[Policy]:
     parameters = _open_parameters(policy)
     if policy.label in FORMS:
         policy = make_policy(policy.name, **FORMS[policy.label])
-    found: list[dict[str, Any]] = [{}]
+    changes: list[dict[str, Any]] = [{}]
     if policy.needs_tuning and facts.breakpoints > 1:
-        found.insert(0, {"changes": facts.breakpoints})
+        changes.insert(0, {"changes": facts.breakpoints})
     if "variation" in parameters and facts.variation > 0.0:
-        found.append({"variation": facts.variation})
+        changes.append({"variation": facts.variation})
     for parameter, values in _grid(policy).items():
         if parameter in parameters:
-            found += [{parameter: value} for value in values]
-    forms = [replace(policy, **changed) for changed in found]
+            changes += [{parameter: value} for value in values]
+    forms = [replace(policy, **changed) for changed in changes]
     forms = [replace(form, changes=1) if form.needs_tuning else form for form in forms]  # type: ignore[call-arg]
     known = practical_form(asked).label
     return list({form.label: form for form in forms if form.label != known}.values())

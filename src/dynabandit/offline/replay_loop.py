@@ -19,7 +19,7 @@ from dynabandit.offline.log import Logged
 from dynabandit.policies import Policy, PolicyFunctions, PolicyState, Reward
 from dynabandit.policies.base import compiled_for
 from dynabandit.simulation.request import initial_states
-from dynabandit.simulation.stepper import Replications, least_played_arm, make_learn
+from dynabandit.simulation.stepper import Replications, least_played_arm
 
 
 class ReplayProgress(NamedTuple):
@@ -65,7 +65,7 @@ def make_play(functions: PolicyFunctions) -> Callable[..., None]:
     """
     choose = make_choose(functions)
     count_choices = make_count_choices(choose)
-    learn, read_params, contextual = make_learn(functions), vector_reader(functions.params), functions.contextual
+    learn, read_params, contextual = functions.learn, vector_reader(functions.params), functions.contextual
 
     @kernel
     def play(
@@ -123,6 +123,7 @@ def make_play(functions: PolicyFunctions) -> Callable[..., None]:
                 if is_accepted:
                     played.accepted[row] += 1.0 / replications
                 if is_accepted or settings.learn_all:
+                    state.last_played[target] = number
                     known = features[0] if contextual else None
                     learn(state, target, Reward(value, number, number, known), params)
                     plays[target] += 1

@@ -7,13 +7,13 @@ from dynabandit.paper import criteria, lookup
 from dynabandit.paper.lookup import ADAPTIVE, ARMS, CASES, MANY, POLICIES, case_id
 from dynabandit.paper.rule_types import (
     BoundCoverage,
+    ClaimRule,
     Comparison,
     ComparisonAtSetting,
     ComparisonWithOthers,
     MoreArms,
     Reaction,
     RelativeSensitivity,
-    Rule,
     Sensitivity,
 )  # fmt: skip
 
@@ -32,12 +32,12 @@ class Claim:
     """What the paper says, paraphrased."""
     rule: str
     """How it is judged, in one sentence."""
-    rules: tuple[Rule, ...]
+    rules: tuple[ClaimRule, ...]
 
     @property
     def experiments(self) -> tuple[str, ...]:
         """The experiments that its rules need."""
-        return tuple(dict.fromkeys(one for rule in self.rules for one in rule.experiments))
+        return tuple(dict.fromkeys(experiment for rule in self.rules for experiment in rule.experiments))
 
 
 def others(*policies: str) -> tuple[str, ...]:
@@ -73,8 +73,8 @@ CLAIMS = (
         "standard policies that they adapt.",
         "The ratio of each one's mean total regret to that of its standard policy lies below 0.8.",
         tuple(
-            Comparison(SMALL, one, criteria.MUCH_BETTER, ADAPTIVE[one])
-            for one in ("aff-d-greedy", "aff-ts", "aff-ots")
+            Comparison(SMALL, policy, criteria.MUCH_BETTER, ADAPTIVE[policy])
+            for policy in ("aff-d-greedy", "aff-ts", "aff-ots")
         ),
     ),
     Claim(
@@ -90,7 +90,7 @@ CLAIMS = (
         3, "4.1 Few changes", "AFF-UCB2 and D-UCB are slightly worse than UCB",
         "AFF-UCB2 and D-UCB have slightly more regret than UCB.",
         "The ratio of each one's mean total regret to that of UCB lies between 1 and 1.25.",
-        tuple(Comparison(SMALL, one, criteria.SLIGHTLY_WORSE, "ucb") for one in ("aff-ucb2", "d-ucb")),
+        tuple(Comparison(SMALL, policy, criteria.SLIGHTLY_WORSE, "ucb") for policy in ("aff-ucb2", "d-ucb")),
     ),
     Claim(
         4, "4.1 Few changes", "All adaptive policies but AFF-UCB2 react quickly",
@@ -111,7 +111,7 @@ CLAIMS = (
         "The paired difference lies below 0 for four policies; for AFF-UCB2 the ratio to UCB lies between 1 and "
         "1.25.",
         (
-            *(Comparison(case_id(1, 2), one, criteria.BEATS, ADAPTIVE[one]) for one in REACTING),
+            *(Comparison(case_id(1, 2), policy, criteria.BEATS, ADAPTIVE[policy]) for policy in REACTING),
             Comparison(case_id(1, 2), "aff-ucb2", criteria.SLIGHTLY_WORSE, "ucb"),
         ),
     ),
@@ -119,7 +119,10 @@ CLAIMS = (
         6, ABRUPT, "Case 1: five policies are similar",
         "With two arms in Case 1 AFF-d-Greedy, AFF-UCB1, AFF-TS, AFF-OTS and SW-UCB perform similarly.",
         "The ratio of mean total regret lies between 0.8 and 1.25 for each of the ten pairs.",
-        tuple(Comparison(case_id(1, 2), one, criteria.SIMILAR, two) for one, two in itertools.combinations(ALIKE, 2)),
+        tuple(
+            Comparison(case_id(1, 2), policy, criteria.SIMILAR, other)
+            for policy, other in itertools.combinations(ALIKE, 2)
+        ),
     ),
     Claim(
         7, ABRUPT, "Case 2: like the standard policies, but steadier",
@@ -128,8 +131,8 @@ CLAIMS = (
         "The ratio of mean total regret lies between 0.8 and 1.25 for each pair of an adaptive and a standard "
         "policy; the ratio of standard deviations lies below 1, for AFF-UCB2 above 0.8.",
         (
-            *(Comparison(case_id(2, 2), one, criteria.SIMILAR, two) for one, two in ADAPTIVE.items()),
-            *(Comparison(case_id(2, 2), one, criteria.VARIES_LESS, ADAPTIVE[one]) for one in REACTING),
+            *(Comparison(case_id(2, 2), policy, criteria.SIMILAR, other) for policy, other in ADAPTIVE.items()),
+            *(Comparison(case_id(2, 2), policy, criteria.VARIES_LESS, ADAPTIVE[policy]) for policy in REACTING),
             Comparison(case_id(2, 2), "aff-ucb2", criteria.VARIES_NO_LESS, "ucb"),
         ),
     ),
@@ -146,7 +149,7 @@ CLAIMS = (
         9, DRIFT, "Case 3: adaptive beats standard",
         "With two arms in Case 3 the adaptive policies do better than the standard ones.",
         "The paired difference of total regret lies below 0 for each of the five pairs.",
-        tuple(Comparison(case_id(3, 2), one, criteria.BEATS, two) for one, two in ADAPTIVE.items()),
+        tuple(Comparison(case_id(3, 2), policy, criteria.BEATS, other) for policy, other in ADAPTIVE.items()),
     ),
     Claim(
         10, DRIFT, "Case 4: TS improves solidly, the UCB policies are alike",
@@ -175,13 +178,19 @@ CLAIMS = (
         "With 50 and 100 arms, in all four cases, each adaptive policy improves on its standard policy.",
         "The paired difference of total regret lies below 0 for each of the five pairs in each of the eight "
         "experiments.",
-        tuple(Comparison(where, one, criteria.BEATS, two) for where in LARGE for one, two in ADAPTIVE.items()),
+        tuple(
+            Comparison(where, policy, criteria.BEATS, other)
+            for where in LARGE for policy, other in ADAPTIVE.items()
+        ),
     ),
     Claim(
         13, MANY_ARMS, "AFF-UCB1 and AFF-UCB2 beat UCB",
         "With 50 and 100 arms, unlike with two, AFF-UCB1 and AFF-UCB2 do better than UCB in all cases.",
         "The paired difference of total regret to UCB lies below 0 for both in each of the eight experiments.",
-        tuple(Comparison(where, one, criteria.BEATS, "ucb") for where in LARGE for one in ("aff-ucb1", "aff-ucb2")),
+        tuple(
+            Comparison(where, policy, criteria.BEATS, "ucb")
+            for where in LARGE for policy in ("aff-ucb1", "aff-ucb2")
+        ),
     ),
     Claim(
         14, MANY_ARMS, "AFF-UCB2 is best",
@@ -196,8 +205,8 @@ CLAIMS = (
         "The ratio of each one's mean total regret to that of the worst other policy lies above 1.25 in each of "
         "the eight experiments.",
         tuple(
-            ComparisonWithOthers(where, one, criteria.MUCH_WORSE, "worst", others("d-ucb", "sw-ucb"))
-            for where in LARGE for one in ("d-ucb", "sw-ucb")
+            ComparisonWithOthers(where, policy, criteria.MUCH_WORSE, "worst", others("d-ucb", "sw-ucb"))
+            for where in LARGE for policy in ("d-ucb", "sw-ucb")
         ),
     ),
     Claim(
@@ -228,7 +237,10 @@ CLAIMS = (
         "1000), than the adaptive policies do on their step size.",
         "For each number of arms, its largest over smallest mean total regret, divided by that of the most "
         "sensitive adaptive policy, lies above 1.",
-        tuple(RelativeSensitivity(one, step_sizes(arms)) for arms in ARMS for one in discount_and_window(arms)),
+        tuple(
+            RelativeSensitivity(sensitivity, step_sizes(arms))
+            for arms in ARMS for sensitivity in discount_and_window(arms)
+        ),
     ),
     Claim(
         20, "4.3.2 Dynamic Thompson sampling", "DTS is sensitive to C, AFF-DTS1 and AFF-DTS2 are not",
@@ -241,8 +253,8 @@ CLAIMS = (
             Sensitivity("memory", "aff-dts1", "memory", lookup.MEMORIES, criteria.INSENSITIVE),
             Sensitivity("memory", "aff-dts2", "memory", lookup.MEMORIES, criteria.INSENSITIVE),
             *(
-                ComparisonAtSetting("memory", "dts", one, "memory", value, criteria.MUCH_WORSE)
-                for value in (100, 1000) for one in ("aff-dts1", "aff-dts2")
+                ComparisonAtSetting("memory", "dts", policy, "memory", value, criteria.MUCH_WORSE)
+                for value in (100, 1000) for policy in ("aff-dts1", "aff-dts2")
             ),
         ),
     ),

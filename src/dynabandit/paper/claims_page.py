@@ -50,7 +50,10 @@ def document() -> str:
         "",
         "| Criterion | Measure | Region | Why |",
         "| --- | --- | --- | --- |",
-        *(f"| {one.phrase} | {one.measure} | {one.region} | {one.reason} |" for one in CRITERIA),
+        *(
+            f"| {criterion.phrase} | {criterion.measure} | {criterion.region} | {criterion.reason} |"
+            for criterion in CRITERIA
+        ),
         "",
         "## Measures",
         "",
@@ -70,7 +73,7 @@ def document() -> str:
             "",
             f"Rule: {claim.rule}",
             "",
-            f"Experiments: {', '.join(f'`{one}`' for one in claim.experiments)}.",
+            f"Experiments: {', '.join(f'`{experiment}`' for experiment in claim.experiments)}.",
             "",
         ]
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from dynabandit.paper import lookup
 from dynabandit.paper.lookup import FLOORED, case_id, experiment_title, policy_key, policy_name, was_run
 from dynabandit.paper.variants import compare_variants
 from dynabandit.report import panels
-from dynabandit.report.figures import Block, Figure, coverage, stacked
+from dynabandit.report.figures import Figure, PanelBlock, coverage, stacked
 from dynabandit.report.panels import CurveGroup, Intervals, Row, Series
 from dynabandit.report.style import other_style, style
 from dynabandit.results import Results, Run
@@ -27,15 +27,15 @@ SYMBOLS = {"step_size": "η", "discount": "λ", "window": "W", "memory": "C"}
 
 def make_figures(results: Results) -> list[Figure]:
     """Return the figures of the report in its order, as far as their experiments were run."""
-    found = []
+    figures = []
     for number, (identity, make) in enumerate(FIGURES.items(), start=1):
         try:
             figure = make(results)
         except lookup.MissingResultError:
             continue  # the report says for each claim what is missing
         if figure.blocks:
-            found.append(replace(figure, id=identity, number=number))
-    return found
+            figures.append(replace(figure, id=identity, number=number))
+    return figures
 
 
 def _compared(results: Results, experiment: str, policies: Sequence[str] = ORDER) -> list[Series]:
@@ -45,7 +45,7 @@ def _compared(results: Results, experiment: str, policies: Sequence[str] = ORDER
 
 def _groups(results: Results, experiment: str) -> tuple[CurveGroup, ...]:
     groups = (
-        CurveGroup(title, tuple(one.name for one in _compared(results, experiment, policies)))
+        CurveGroup(title, tuple(series.name for series in _compared(results, experiment, policies)))
         for title, policies in GROUPS.items()
     )
     return tuple(group for group in groups if group.names)
@@ -78,10 +78,10 @@ def small_changes(results: Results) -> Figure:
     series = _compared(results, experiment)
     groups = _groups(results, experiment)
     share = panels.shares("Share of correct selections", series, groups, CHANGES)
-    blocks = [stacked("Few changes", series, groups), Block("Share of correct selections", (share,))]
+    blocks = [stacked("Few changes", series, groups), PanelBlock("Share of correct selections", (share,))]
     means = [path for path in results.paths if path.environment == experiment]
     if means:
-        blocks.insert(0, Block("Mean rewards", (panels.paths("Mean rewards", means[0], steps=True),)))
+        blocks.insert(0, PanelBlock("Mean rewards", (panels.paths("Mean rewards", means[0], steps=True),)))
     text = _caption(results, experiment) + " The shares, with 95 % bands, are averages over 50 steps."
     title = "A small number of changes"
     return Figure("", title, text, tuple(blocks), columns=1, by_row=True, experiments=(experiment,))
@@ -89,38 +89,38 @@ def small_changes(results: Results) -> Figure:
 
 def sample_paths(results: Results, number: int) -> Figure:
     """Mean rewards of a case in a few replications."""
-    found = [path for path in results.paths if path.environment == f"case-{number}"]
+    paths = [path for path in results.paths if path.environment == f"case-{number}"]
     blocks = tuple(
-        Block(f"Path {index}", (panels.paths(f"Case {number}, path {index}", path, steps=number in ABRUPT),))
-        for index, path in enumerate(found, start=1)
+        PanelBlock(f"Path {index}", (panels.paths(f"Case {number}, path {index}", path, steps=number in ABRUPT),))
+        for index, path in enumerate(paths, start=1)
     )
-    text = f"Mean reward of both arms in the first {len(found)} replications."
+    text = f"Mean reward of both arms in the first {len(paths)} replications."
     return Figure("", f"Case {number}: sample paths", text, blocks, columns=3)
 
 
 def comparison(results: Results, title: str, cases: dict[str, str]) -> Figure:
     """All policies in some experiments, given with the titles of their blocks."""
-    found = tuple(experiment for experiment in cases if was_run(results, experiment))
+    shown = tuple(experiment for experiment in cases if was_run(results, experiment))
     blocks = tuple(
-        stacked(cases[experiment], _compared(results, experiment), _groups(results, experiment)) for experiment in found
+        stacked(cases[experiment], _compared(results, experiment), _groups(results, experiment)) for experiment in shown
     )
-    return Figure("", title, _caption(results, *found), blocks, by_row=True, experiments=found)
+    return Figure("", title, _caption(results, *shown), blocks, by_row=True, experiments=shown)
 
 
 def sensitivity(results: Results, title: str, stem: str, parameters: dict[str, tuple[str, Sequence[Any]]]) -> Figure:
     """Some policies over the values of a parameter, with 2, 50 and 100 arms."""
     experiments = [f"{stem}-arms-{arms}" for arms in lookup.ARMS]
-    found = [experiment for experiment in experiments if was_run(results, experiment)]
+    shown = [experiment for experiment in experiments if was_run(results, experiment)]
     blocks = tuple(
         _settings(results, experiment, policy, *choices)
         for policy, choices in parameters.items()
-        for experiment in found
+        for experiment in shown
     )
-    text = f"Case 3, {_replications(results, *found)}; cumulative regret with 95 % bands, and boxes of total regret."
-    return Figure("", title, text, blocks, columns=len(found) or 1)
+    text = f"Case 3, {_replications(results, *shown)}; cumulative regret with 95 % bands, and boxes of total regret."
+    return Figure("", title, text, blocks, columns=len(shown) or 1)
 
 
-def _settings(results: Results, experiment: str, policy: str, parameter: str, values: Sequence[Any]) -> Block:
+def _settings(results: Results, experiment: str, policy: str, parameter: str, values: Sequence[Any]) -> PanelBlock:
     series = []
     for index, value in enumerate(values):
         run = lookup.run_at(results, experiment, policy, parameter, value)
@@ -150,7 +150,7 @@ def memory(results: Results) -> Figure:
             series.append(Series(run, f"{policy_name(policy)}, C = {value}", style(policy)))
     series += [_named(run, policy_key(run)) for run in results.select(experiment="memory", policy="aff-ots")]
     text = f"Case 1 with two arms, {_replications(results, 'memory')}; AFF-OTS, which has no C, for comparison."
-    block = Block("Total regret", (panels.totals("Case 1, 2 arms: total regret", series),))
+    block = PanelBlock("Total regret", (panels.totals("Case 1, 2 arms: total regret", series),))
     return Figure("", "Dynamic Thompson sampling and its memory C", text, (block,), columns=1)
 
 
@@ -167,12 +167,13 @@ def variants(results: Results, title: str, text: str, pair: tuple[str, str], exp
         if was_run(results, experiment) and after in lookup.runs_by_policy(results, experiment):
             heading = experiment_title(experiment).capitalize()
             series = _compared(results, experiment, ("ucb", before, after))
-            blocks.append(Block(heading, (panels.regret(heading, series),)))
+            blocks.append(PanelBlock(heading, (panels.regret(heading, series),)))
     rows = tuple(
-        Row(one.experiment.capitalize(), style(after), one.ratio) for one in compare_variants(results, before, after)
+        Row(effect.experiment.capitalize(), style(after), effect.ratio)
+        for effect in compare_variants(results, before, after)
     )
     heading = f"{policy_name(after)} over {policy_name(before)}"
-    blocks.append(Block(heading, (Intervals(heading, "ratio of mean total regret", rows),)))
+    blocks.append(PanelBlock(heading, (Intervals(heading, "ratio of mean total regret", rows),)))
     return Figure("", title, text, tuple(blocks) if rows else ())
 
 
@@ -195,12 +196,12 @@ FIGURES: dict[str, Callable[[Results], Figure]] = {
     "sample-paths-case-1": partial(sample_paths, number=1),
     "sample-paths-case-2": partial(sample_paths, number=2),
     "two-arms-abrupt": partial(
-        comparison, title="Two arms, abrupt changes", cases={case_id(one, 2): f"Case {one}" for one in ABRUPT}
+        comparison, title="Two arms, abrupt changes", cases={case_id(case, 2): f"Case {case}" for case in ABRUPT}
     ),
     "sample-paths-case-3": partial(sample_paths, number=3),
     "sample-paths-case-4": partial(sample_paths, number=4),
     "two-arms-drift": partial(
-        comparison, title="Two arms, drift", cases={case_id(one, 2): f"Case {one}" for one in DRIFT}
+        comparison, title="Two arms, drift", cases={case_id(case, 2): f"Case {case}" for case in DRIFT}
     ),
     **{
         f"many-arms-case-{number}": partial(

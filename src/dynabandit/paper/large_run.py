@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 from dynabandit.experiments.progress import ProgressReporter
+from dynabandit.experiments.run_options import RunOptions
 from dynabandit.experiments.runner import compute
 from dynabandit.paper.lookup import FLOORED
 from dynabandit.paper.rule_types import ClaimPart
@@ -82,7 +83,9 @@ def summarise(results: Results) -> dict[str, Any]:
         "backends": sorted(set(metadata.get("backends", {}).values())),
         "precision": metadata.get("precision", "double"),
         "level": LEVEL,
-        "claims": {str(one.claim.id): {**one.summary(), "parts": _parts(one)} for one in judge(results)},
+        "claims": {
+            str(verdict.claim.id): {**verdict.summary(), "parts": _parts(verdict)} for verdict in judge(results)
+        },
         "variants": {
             variant: [_rounded(asdict(row)) for row in compare_variants(results, policy, variant)]
             for variant, policy in VARIANTS.items()
@@ -97,16 +100,16 @@ def _parts(verdict: Verdict) -> list[dict[str, Any]]:
 def _rounded(value: Any) -> Any:
     """Round numbers to six digits; those that are not finite become None, as JSON needs it."""
     if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
+        return {name: _rounded(inner) for name, inner in value.items()}
     if isinstance(value, tuple):
-        return [_rounded(one) for one in value]
+        return [_rounded(inner) for inner in value]
     if isinstance(value, float):
         return float(f"{value:.6g}") if np.isfinite(value) else None
     return value
 
 
 def _estimate(numbers: list[float | None]) -> Estimate:
-    return Estimate(*(np.nan if one is None else one for one in numbers))
+    return Estimate(*(np.nan if number is None else number for number in numbers))
 
 
 def _variant_effect(row: dict[str, Any]) -> VariantEffect:
@@ -125,7 +128,7 @@ def save_totals(results: Results, file: Path) -> None:
         for run in results
     ]  # fmt: skip
     metadata = {name: results.metadata[name] for name in ("versions", "seed", "backends", "precision")}
-    about = {"metadata": metadata, "runs": runs, "coverage": [asdict(one) for one in results.coverage]}
+    about = {"metadata": metadata, "runs": runs, "coverage": [asdict(coverage) for coverage in results.coverage]}
     text = np.frombuffer(json.dumps(plain(about)).encode(), dtype=np.uint8)
     totals = np.stack([run.total_regret for run in results]).astype(np.float32)
     np.savez_compressed(file, about=text, totals=totals)
@@ -139,7 +142,7 @@ def load_totals(file: Path) -> Results:
         Run(**{**run, "times": np.array(run["times"]), "correct": np.array(run["correct"])}, regret=total[:, None])
         for run, total in zip(about["runs"], totals, strict=True)
     ]
-    return Results(runs, about["metadata"], coverage=[Coverage(**one) for one in about["coverage"]])
+    return Results(runs, about["metadata"], coverage=[Coverage(**fields) for fields in about["coverage"]])
 
 
 class _Lines(ProgressReporter):
@@ -163,8 +166,8 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if chosen.command == "simulate":
         spec = paper().override(replications=chosen.replications, horizon=None, seed=None)
-        options = {"backend": chosen.backend, "precision": chosen.precision}
-        results = compute(spec, chosen.folder, **options, reporter=_Lines())
+        options = RunOptions(backend=chosen.backend, precision=chosen.precision)
+        results = compute(spec, chosen.folder, options, _Lines())
         save_totals(results, chosen.folder / TOTALS)
         return
     results = Results.load(chosen.results) if chosen.results.is_dir() else load_totals(chosen.results)

@@ -44,7 +44,7 @@ class Column:
     @property
     def verdicts(self) -> dict[int, str]:
         """The verdict on each claim."""
-        return {identity: one["verdict"] for identity, one in self.summaries.items()}
+        return {identity: summary["verdict"] for identity, summary in self.summaries.items()}
 
 
 def publish(results: Results, folder: str | Path) -> Path:
@@ -67,7 +67,7 @@ def publish(results: Results, folder: str | Path) -> Path:
     judged = verdicts.judge(results)
     text = json.dumps(verdicts.as_json(judged, results), indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
-    context = {"figures": {one.figure.id: one for one in drawn}, **_context(results, judged)}
+    context = {"figures": {drawing.figure.id: drawing for drawing in drawn}, **_context(results, judged)}
     style = (TEMPLATES / "paper.css").read_text(encoding="utf-8")
     return page.render(TEMPLATES / "paper.html", folder, results, context, style)
 
@@ -83,8 +83,10 @@ def _context(results: Results, judged: list[Verdict]) -> dict[str, Any]:
         "columns": columns,
         "large": large,
         "contradicted": [identity for identity, verdict in of_large.items() if verdict == CONTRADICTED],
-        "differing": [one for one in by_id if own[one] in (HOLDS, PARTLY, CONTRADICTED) and own[one] != of_large[one]],
-        "changed": [one for one in by_id if _changes(one, columns.values())],
+        "differing": [
+            claim for claim in by_id if own[claim] in (HOLDS, PARTLY, CONTRADICTED) and own[claim] != of_large[claim]
+        ],
+        "changed": [claim for claim in by_id if _changes(claim, columns.values())],
         "variants": {
             variant: compare_variants(results, policy, variant) for variant, policy in large_run.VARIANTS.items()
         },
@@ -115,14 +117,14 @@ def _columns(results: Results, judged: list[Verdict], large: LargeRun) -> dict[s
 
 def _changes(claim: int, columns: Iterable[Column]) -> bool:
     """Return whether runs differ in the numbers of parts that hold, are contradicted and are open."""
-    found = (column.summaries[claim] for column in columns)
-    return len({tally(one) for one in found if one["verdict"] != NOT_RUN}) > 1
+    summaries = (column.summaries[claim] for column in columns)
+    return len({tally(summary) for summary in summaries if summary["verdict"] != NOT_RUN}) > 1
 
 
-def sentence(found: Iterable[str]) -> str:
+def sentence(judged: Iterable[str]) -> str:
     """Return how many claims have which verdict, such as ``13 claims hold, 7 hold in part and 1 is contradicted``."""
-    counts = Counter(found)
-    parts = [f"{counts[one]} {PREDICATES[one][counts[one] > 1]}" for one in VERDICTS if counts[one]]
+    counts = Counter(judged)
+    parts = [f"{counts[verdict]} {PREDICATES[verdict][counts[verdict] > 1]}" for verdict in VERDICTS if counts[verdict]]
     parts[0] = parts[0].replace(" ", " claim " if parts[0].startswith("1 ") else " claims ", 1)
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
@@ -145,11 +147,11 @@ def tally(summary: dict[str, Any]) -> str:
 def measured(part: ClaimPart) -> str:
     """Return the effect of a part with its interval, in the unit of its measure."""
     if part.criterion.measure in (criteria.SHARE, criteria.RATE):
-        value, low, high = (f"{100 * one:.3g}" for one in part.effect)
+        value, low, high = (f"{100 * number:.3g}" for number in part.effect)
         return f"{value} % ({low} to {high} %)"
     if part.criterion.measure == criteria.DIFFERENCE:
         return page.interval(part.effect)
-    value, low, high = (f"{one:.3f}" if math.isfinite(one) else DASH for one in part.effect)
+    value, low, high = (f"{number:.3f}" if math.isfinite(number) else DASH for number in part.effect)
     return f"{value} ({low} to {high})".replace("-", MINUS)
 
 
@@ -157,11 +159,11 @@ def glyph(part: ClaimPart) -> dict[str, float] | None:
     """Return where region, interval and value lie on an axis from 0 to 100, for a small picture."""
     criterion, effect = part.criterion, part.effect
     measure = criterion.measure
-    if not all(math.isfinite(one) for one in effect) or (measure in LOGARITHMIC and effect.low <= 0.0):
+    if not all(math.isfinite(number) for number in effect) or (measure in LOGARITHMIC and effect.low <= 0.0):
         return None
     scale = math.log if measure in LOGARITHMIC else float
     neutral = 1.0 if measure in (*LOGARITHMIC, criteria.ORDER) else 0.0
-    ends = [one for one in (*effect, criterion.low, criterion.high, neutral) if math.isfinite(one)]
+    ends = [number for number in (*effect, criterion.low, criterion.high, neutral) if math.isfinite(number)]
     left, right = scale(min(ends)), scale(max(ends))
     margin = 0.1 * (right - left) or 1.0
 

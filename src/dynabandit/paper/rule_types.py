@@ -41,7 +41,7 @@ class ClaimPart:
         return "against" if high <= self.criterion.low or low >= self.criterion.high else "open"
 
 
-class Rule(Protocol):
+class ClaimRule(Protocol):
     """A rule names the experiments that it needs and measures its parts."""
 
     @property
@@ -111,20 +111,20 @@ class ComparisonWithOthers(InOneExperiment):
     others: tuple[str, ...]
 
     def measure(self, results: Results) -> Iterator[ClaimPart]:
-        found = lookup.runs_by_policy(results, self.experiment)
-        one = find_run(found, self.policy, self.experiment)
-        runs = [find_run(found, other, self.experiment) for other in self.others]
+        by_policy = lookup.runs_by_policy(results, self.experiment)
+        own = find_run(by_policy, self.policy, self.experiment)
+        runs = [find_run(by_policy, other, self.experiment) for other in self.others]
         totals = [run.total_regret for run in runs]
         where = experiment_title(self.experiment)
         text = f"{policy_name(self.policy)} {self.criterion.phrase} the {self.which} of the others"
         if self.which == "median":
-            effect = bootstrap.ratio(one.total_regret, np.median(totals, axis=0))
-            yield ClaimPart(f"{text}: {where}", self.criterion, effect, run_keys(one, *runs))
+            effect = bootstrap.ratio(own.total_regret, np.median(totals, axis=0))
+            yield ClaimPart(f"{text}: {where}", self.criterion, effect, run_keys(own, *runs))
             return
         pick = bootstrap.smallest_mean if self.which == "best" else bootstrap.largest_mean
         chosen = runs[pick(totals)]
         other = policy_name(lookup.policy_key(chosen))
-        yield compare(f"{text} ({other}): {where}", self.criterion, one, chosen, other)
+        yield compare(f"{text} ({other}): {where}", self.criterion, own, chosen, other)
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,9 @@ class BoundCoverage:
     def measure(self, results: Results) -> Iterator[ClaimPart]:
         if not results.coverage:
             raise MissingResultError("bounds was not run")
-        for one in results.coverage:
-            streams = f"mean {one.mean:g}, step size {one.step_size:g}, {one.observations:,} observations"
-            effect = intervals.clopper_pearson(one.exceeded, one.streams)
+        for coverage in results.coverage:
+            streams = (
+                f"mean {coverage.mean:g}, step size {coverage.step_size:g}, {coverage.observations:,} observations"
+            )
+            effect = intervals.clopper_pearson(coverage.exceeded, coverage.streams)
             yield ClaimPart(f"The bound {BOUNDED.phrase}: {streams}", BOUNDED, effect, (("bounds", streams),))

@@ -22,7 +22,7 @@ class VariantEffect:
 def compare_variants(results: Results, before: str, after: str) -> list[VariantEffect]:
     """Compare two policies, paired, in every experiment that has both."""
     rows = []
-    for experiment in (one for one in lookup.COMPARED if lookup.was_run(results, one)):
+    for experiment in (compared for compared in lookup.COMPARED if lookup.was_run(results, compared)):
         runs = lookup.runs_by_policy(results, experiment)
         if before in runs and after in runs:
             old, new = runs[before].total_regret, runs[after].total_regret

@@ -49,7 +49,7 @@ class Verdict:
 
     def summary(self) -> dict[str, Any]:
         """Return the verdict with the number of parts for, against and open."""
-        return {"verdict": self.verdict, **{one: self.count(one) for one in ("for", "against", "open")}}
+        return {"verdict": self.verdict, **{evidence: self.count(evidence) for evidence in ("for", "against", "open")}}
 
 
 def decide(shown: int, against: int, undecided: int) -> str:
@@ -83,7 +83,7 @@ def judge(results: Results) -> list[Verdict]:
 
 def judge_one(claim: Claim, results: Results) -> Verdict:
     """Judge one claim."""
-    missing = [one for one in claim.experiments if not was_run(results, one)]
+    missing = [experiment for experiment in claim.experiments if not was_run(results, experiment)]
     if missing:
         return Verdict(claim, (), f"{', '.join(missing)} {'was' if len(missing) == 1 else 'were'} not run")
     few = [run for run in results if run.experiment in claim.experiments and run.replications < FEWEST]

@@ -11,7 +11,7 @@ from dynabandit.policies import forced_exploration
 from dynabandit.policies.base import Exploration, PolicyFunctions, PolicyState, Reward, Step, idle_steps
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.detectors.base import ALL_ARMS, NO_RESTART, DetectorKernels
-from dynabandit.policies.memories.base import NOBODY, MemoryKernels, Weights, exponential, unscaled
+from dynabandit.policies.memories.base import NOBODY, Estimate, MemoryKernels, exponential, unscaled
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
 from dynabandit.policies.rules.base import Nothing, RuleKernels, no_level
 from dynabandit.policies.rules.score_laws import gamma_scores, normal_scores, random_exploration, student_scores
@@ -60,7 +60,7 @@ def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
     own = memory.slots[:first]
     slots = [*own, *(f"stored_{name}" if name in own else name for name in stored)]
     fading = counted = -1
-    if memory.fading is not None and rule.fades:
+    if memory.fading and rule.fades:
         fading = len(slots)
         slots.append(FADING)
     if detector is not None and not memory.counts_rewards:
@@ -103,50 +103,60 @@ def _in_the_same_unit(memory: MemoryKernels, rule: RuleKernels) -> tuple[MemoryK
     """
     if memory.fade is None or rule.level is not no_level or rule.rescaled is not None or rule.score is None:
         return memory, rule
-    own_size, own_weights, unit = memory.size, memory.weights, memory.unit
+    own_learn, own_estimate, unit = memory.learn, memory.estimate, memory.unit
 
     @kernel
-    def size(state: PolicyState, arm: int) -> float:
-        return own_size(state, arm) * unit(state)
+    def in_rewards(own: Estimate, unit: float) -> Estimate:
+        return Estimate(own.mean, own.size * unit, own.w * unit, own.k * unit, own.fading)
 
     @kernel
-    def weights(state: PolicyState, arm: int) -> Weights:
-        own = own_weights(state, arm)
-        return Weights(own.w * unit(state), own.k * unit(state))
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate:
+        return in_rewards(own_learn(state, arm, reward, params), unit(state))
 
-    in_rewards = memory._replace(size=size, weights=weights, unit=unscaled)
-    return in_rewards, rule._replace(stored=Nothing, store=None, from_stored=None)
+    @kernel
+    def estimate(state: PolicyState, arm: int) -> Estimate:
+        return in_rewards(own_estimate(state, arm), unit(state))
+
+    memory = memory._replace(learn=learn, estimate=estimate, unit=unscaled)
+    return memory, rule._replace(stored=Nothing, store=None, from_stored=None)
 
 
 def _learning(
     memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None, rows: Rows
 ) -> tuple[Callable[..., None], Callable[..., None]]:
     """Return `start` and `learn`."""
-    start_memory, learn_memory, fade = memory.start, memory.learn, memory.fade
+    start_memory, learn_memory, estimate = memory.start, memory.learn, memory.estimate
+    drop, fade = memory.drop, memory.fade
     refresh, rescale = _refreshing(memory, rule, rows)
-    fades = fade is not None
+    drops, fades = drop is not None, fade is not None
 
     @kernel
     def start_parts(state: PolicyState, arm: int, params: Any) -> None:
         state.memory[:, arm] = 0.0
         start_memory(state, arm, params.memory)
-        refresh(state, arm, params)
+        refresh(state, arm, estimate(state, arm), params)
 
     @inlined_kernel
-    def learn_parts(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+    def learn_parts(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate:
         if fades:
             factor = fade(state, params.memory)  # type: ignore[misc]
             if factor != 1.0:
                 for other in range(state.memory.shape[1]):
                     rescale(state, other, factor, params)  # type: ignore[misc]
-        changed = learn_memory(state, arm, reward, params.memory)
-        refresh(state, arm, params)
-        if changed != NOBODY:
-            refresh(state, changed, params)
+        if drops:
+            changed = drop(state, params.memory)  # type: ignore[misc]
+            if changed != NOBODY:
+                refresh(state, changed, estimate(state, changed), params)
+        known = learn_memory(state, arm, reward, params.memory)
+        refresh(state, arm, known, params)
+        return known
+
+    @kernel
+    def learn_only(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
+        learn_parts(state, arm, reward, params)
 
     if detector is None:
-        learn_parts_only = kernel(learn_parts)
-        return start_parts, learn_parts_only
+        return start_parts, learn_only
     start_detector, observe, forget = detector.start, detector.observe, memory.forget
     part, counts, counted = _part_of(rows.detector), rows.counted >= 0, rows.counted
 
@@ -162,14 +172,14 @@ def _learning(
 
     @kernel
     def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
-        learn_parts(state, arm, reward, params)
+        known = learn_parts(state, arm, reward, params)
         memory = state.memory
         if counts:
             memory[counted, arm] += reward.value
             memory[counted + 1, arm] += 1.0
             total, plays = memory[counted, arm], memory[counted + 1, arm]
         else:
-            total, plays = memory[0, arm], memory[2, arm]
+            total, plays = memory[0, arm], known.size
         forgotten = observe(part(state), arm, reward, total, plays, params.detector)
         if forgotten == ALL_ARMS:
             for other in range(memory.shape[1]):
@@ -210,38 +220,34 @@ def _after(memory: MemoryKernels, shared: int) -> MemoryKernels:
         return with_part
 
     laws = tuple((family, moved(law)) for family, law in memory.laws)
-    names = ("start", "learn", "mean", "weights", "size", "clock", "unit", "fading", "fade", "common", "forget")
+    names = ("start", "learn", "estimate", "clock", "unit", "drop", "fade", "common", "forget")
     return memory._replace(laws=laws, **{name: moved(getattr(memory, name)) for name in names})
 
 
 def _refreshing(
     memory: MemoryKernels, rule: RuleKernels, rows: Rows
 ) -> tuple[Callable[..., None], Callable[..., None] | None]:
-    """Return refresh(state, arm, params) and rescale(state, arm, factor, params): they write what the rule stores.
+    """Return refresh(state, arm, known, params) and rescale(state, arm, factor, params): they write what it stores.
 
     The latter is None for a memory that does not fade all arms together, which has no need for its large numbers.
     """
-    mean_of, size_of, weights_of, fading_of = memory.mean, memory.size, memory.weights, memory.fading
-    store, rescaled, row, fading_row = rule.store, rule.rescaled, rows.stored, rows.fading
+    estimate, store, rescaled, row, fading_row = memory.estimate, rule.store, rule.rescaled, rows.stored, rows.fading
     stores, keeps, fades = rule.stored is not Nothing, rescaled is not None, rows.fading >= 0
     read, write = (column_reader(rule.stored, row), column_writer(rule.stored, row)) if stores else (None, None)
 
     @kernel
-    def refresh(state: PolicyState, arm: int, params: Any) -> None:
+    def refresh(state: PolicyState, arm: int, known: Estimate, params: Any) -> None:
         if stores:
-            size = size_of(state, arm)
-            mean = mean_of(state, arm) if size > 0.0 else math.inf
-            w, k = weights_of(state, arm)
-            write(state.memory, arm, store(mean, size, w, k, params.rule))  # type: ignore[misc]
+            write(state.memory, arm, store(known.mean, known.size, known.w, known.k, params.rule))  # type: ignore[misc]
         if fades:
-            state.memory[fading_row, arm] = fading_of(state, arm)  # type: ignore[misc]
+            state.memory[fading_row, arm] = known.fading
 
     @kernel
     def rescale(state: PolicyState, arm: int, factor: float, params: Any) -> None:
         if keeps:
             write(state.memory, arm, rescaled(read(state.memory, arm), factor))  # type: ignore[misc]
         else:
-            refresh(state, arm, params)
+            refresh(state, arm, estimate(state, arm), params)
 
     return refresh, rescale if memory.fade is not None else None
 
@@ -286,7 +292,7 @@ def _scores(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
 
 def _bound(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[..., float]:
     """Return bound(state, arm, step, level, params): the score of an arm with this level."""
-    mean_of, size_of, weights_of, unit, kept_of = memory.mean, memory.size, memory.weights, memory.unit, memory.kept
+    estimate, unit, kept_of = memory.estimate, memory.unit, memory.kept
     score_of, from_stored, faded, size_left = rule.score, rule.from_stored, rule.faded, rule.size_left
     fades, fading_row = rows.fading >= 0, rows.fading
     reads_stored = rule.stored is not Nothing
@@ -296,9 +302,7 @@ def _bound(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[...
 
     @kernel
     def from_memory(state: PolicyState, arm: int, step: Step, level: float, pending: int, params: Any) -> float:
-        size = size_of(state, arm)
-        mean = mean_of(state, arm) if size > 0.0 else math.inf
-        w, k = weights_of(state, arm)
+        mean, size, w, k, _ = estimate(state, arm)
         kept = 1.0
         if fades:
             kept = kept_of(state.memory[fading_row, arm], idle_steps(state, arm, step), step.arms, params.memory)
@@ -316,10 +320,8 @@ def _bound(memory: MemoryKernels, rule: RuleKernels, rows: Rows) -> Callable[...
             if uses_stored:
                 return from_stored(read(state.memory, arm), level, params.rule)  # type: ignore[misc]
             if uses_faded:
-                if weights_of(state, arm).w == 0.0:  # a size may take a division
-                    return math.inf
                 fading, idle = state.memory[fading_row, arm], idle_steps(state, arm, step)
-                stored, mean = read(state.memory, arm), mean_of(state, arm)  # type: ignore[misc]
+                stored, mean = read(state.memory, arm), estimate(state, arm).mean  # type: ignore[misc]
                 return faded(stored, mean, fading, idle, step.arms, level, params.rule)  # type: ignore[misc]
         return from_memory(state, arm, step, level, pending, params)
 

@@ -41,11 +41,11 @@ def _paths(folder: Path, stem: str) -> tuple[Path, Path]:
 def _read(folder: Path) -> dict[str, Any]:
     """Return the record of earlier calls; an unreadable one is ignored."""
     try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        recorded = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    known = isinstance(found, dict) and all(Path(stem).name == stem for stem in found)
-    return found if known else {}
+    known = isinstance(recorded, dict) and all(Path(stem).name == stem for stem in recorded)
+    return recorded if known else {}
 
 
 def _files(folder: Path, stem: str) -> list[str]:

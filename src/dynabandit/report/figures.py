@@ -14,7 +14,7 @@ from dynabandit.stats import intervals
 
 
 @dataclass(frozen=True)
-class Block:
+class PanelBlock:
     """Panels that are stacked above each other under one legend."""
 
     title: str
@@ -28,7 +28,7 @@ class Figure:
     id: str
     title: str
     caption: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[PanelBlock, ...]
     columns: int = 2
     """How many blocks are side by side on the page."""
     by_row: bool = False
@@ -63,11 +63,11 @@ def _parts(panel: Panel) -> Sequence[Panel]:
 
 def make_figures(results: Results) -> list[Figure]:
     """Return one figure per experiment with all of its runs, then the sample paths and the coverage."""
-    found = [_experiment(one) for one in groups(results)]
-    found += _sample_paths(results)
+    figures = [_experiment(group) for group in groups(results)]
+    figures += _sample_paths(results)
     if results.coverage:
-        found.append(coverage(results))
-    return [replace(figure, number=number) for number, figure in enumerate(found, start=1)]
+        figures.append(coverage(results))
+    return [replace(figure, number=number) for number, figure in enumerate(figures, start=1)]
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,15 @@ class Group:
 
 def groups(results: Results) -> list[Group]:
     """Return the experiments in their order, with the titles given in the spec."""
-    found: dict[tuple[str, str], list[Run]] = {}
+    runs_by_group: dict[tuple[str, str], list[Run]] = {}
     for run in results:
-        found.setdefault((run.experiment, _environment(run)), []).append(run)
+        runs_by_group.setdefault((run.experiment, _environment(run)), []).append(run)
     parts = results.metadata.get("spec", {}).get("experiments", [])
-    titles = {one["id"]: one["title"] for one in parts if one["title"] != one["id"]}
-    return [Group(titles.get(one, f"{one}: {where}"), where, runs) for (one, where), runs in found.items()]
+    titles = {part["id"]: part["title"] for part in parts if part["title"] != part["id"]}
+    return [
+        Group(titles.get(identity, f"{identity}: {where}"), where, runs)
+        for (identity, where), runs in runs_by_group.items()
+    ]
 
 
 def _environment(run: Run) -> str:
@@ -102,8 +105,10 @@ def _experiment(group: Group) -> Figure:
     together = panels.by_rank(series)
     if together:  # boxes in the order of the groups, so that a group has no gaps
         series = sorted(series, key=panels.mean_total)
-    block = Block("", (panels.regret("Cumulative regret", series, together), panels.totals("Total regret", series)))
-    share = Block("", (panels.shares("Share of correct selections", series, together),))
+    block = PanelBlock(
+        "", (panels.regret("Cumulative regret", series, together), panels.totals("Total regret", series))
+    )
+    share = PanelBlock("", (panels.shares("Share of correct selections", series, together),))
     count = group.runs[0].replications
     text = f"Means over {count:,} replications with 95 % bands, and boxes of total regret."
     # The id becomes part of file names, and results may come from anyone
@@ -113,16 +118,16 @@ def _experiment(group: Group) -> Figure:
 
 def _sample_paths(results: Results) -> Iterator[Figure]:
     """Yield one figure per environment; the paths of each environment begin with replication 0."""
-    found: list[list[SamplePath]] = []
+    by_environment: list[list[SamplePath]] = []
     for path in results.paths:
         if path.replication == 0:
-            found.append([])
-        found[-1].append(path)
-    for number, paths in enumerate(found, start=1):
+            by_environment.append([])
+        by_environment[-1].append(path)
+    for number, paths in enumerate(by_environment, start=1):
         name = paths[0].environment
         # Steps are right for jumps and look like a line where means drift
         lines = [panels.paths(f"{name}, path {index}", path, steps=True) for index, path in enumerate(paths, start=1)]
-        blocks = tuple(Block(f"Path {index}", (panel,)) for index, panel in enumerate(lines, start=1))
+        blocks = tuple(PanelBlock(f"Path {index}", (panel,)) for index, panel in enumerate(lines, start=1))
         text = f"Mean reward of each arm in the first {len(paths)} replications."
         title = f"{name}, {paths[0].arms} arms: sample paths"
         yield Figure(f"sample-paths-{number}-{name}", title, text, blocks, columns=min(3, len(paths)))
@@ -134,28 +139,28 @@ def _labelled(runs: Sequence[Run]) -> list[Series]:
     return [Series(run, run.label, look) for run, look in zip(runs, looks, strict=True)]
 
 
-def stacked(title: str, series: Sequence[Series], groups: tuple[CurveGroup, ...] = ()) -> Block:
+def stacked(title: str, series: Sequence[Series], groups: tuple[CurveGroup, ...] = ()) -> PanelBlock:
     """Return cumulative regret above boxes of total regret."""
     curves = panels.regret(title if groups else f"{title}: cumulative regret", series, groups)
-    return Block(title, (curves, panels.totals(f"{title}: total regret", series)))
+    return PanelBlock(title, (curves, panels.totals(f"{title}: total regret", series)))
 
 
 def coverage(results: Results) -> Figure:
     """Return how often the bound of the adaptive mean was exceeded, with 95 % intervals."""
     blocks = []
-    for size in sorted({one.step_size for one in results.coverage}):
-        chosen = [one for one in results.coverage if one.step_size == size]
-        counts = sorted({one.observations for one in chosen})
+    for size in sorted({point.step_size for point in results.coverage}):
+        chosen = [point for point in results.coverage if point.step_size == size]
+        counts = sorted({point.observations for point in chosen})
         lines = []
         for index, count in enumerate(counts):
-            found = sorted((one for one in chosen if one.observations == count), key=lambda one: one.mean)
-            ends = [intervals.clopper_pearson(one.exceeded, one.streams) for one in found]
+            points = sorted((point for point in chosen if point.observations == count), key=lambda point: point.mean)
+            ends = [intervals.clopper_pearson(point.exceeded, point.streams) for point in points]
             value, low, high = (np.array(column) for column in zip(*ends, strict=True))
             look = other_style(index)
-            means = np.array([one.mean for one in found])
+            means = np.array([point.mean for point in points])
             lines.append(Line(f"{count:,} observations", look, means, value, low, high))
         title = f"Step size {size:g}"
         panel = Lines(title, "mean reward", "share beyond the bound", tuple(lines), percent=True, level=0.05)
-        blocks.append(Block(title, (panel,)))
+        blocks.append(PanelBlock(title, (panel,)))
     text = "Share of streams in which the mean reward lies above the adaptive mean plus the bonus; dashed: 5 %."
     return Figure("bounds", "Coverage of the adaptive bound", text, tuple(blocks), columns=3)

@@ -34,14 +34,14 @@ class Drawn:
 def publish(results: Results, folder: str | Path) -> Path:
     """Write ``report.html`` and ``figures/`` into a folder, and return the path of the report."""
     drawn = draw(make_figures(results), Path(folder))
-    found = groups(results)
+    all_groups = groups(results)
     experiments = [
-        {"group": group, "run": group.runs[0], "drawn": one, "rows": tables.summary(Results(group.runs))}
-        for group, one in zip(found, drawn, strict=False)
+        {"group": group, "run": group.runs[0], "drawn": drawing, "rows": tables.summary(Results(group.runs))}
+        for group, drawing in zip(all_groups, drawn, strict=False)
     ]
-    count = f"{len(found)} experiment{'' if len(found) == 1 else 's'}"
-    title = results.metadata.get("title") or (found[0].title if len(found) == 1 else count)
-    context = {"title": title, "experiments": experiments, "others": drawn[len(found) :]}
+    count = f"{len(all_groups)} experiment{'' if len(all_groups) == 1 else 's'}"
+    title = results.metadata.get("title") or (all_groups[0].title if len(all_groups) == 1 else count)
+    context = {"title": title, "experiments": experiments, "others": drawn[len(all_groups) :]}
     return render(TEMPLATES / "experiments.html", Path(folder), results, context)
 
 

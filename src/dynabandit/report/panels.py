@@ -73,11 +73,11 @@ class Lines:
     @property
     def by_group(self) -> list["Lines"]:
         """One panel for each group, or this panel if it has no groups."""
-        found = []
+        panels = []
         for group in self.groups:
             lines = tuple(line for line in self.lines if line.name in group.names)
-            found.append(replace(self, title=f"{self.title}: {group.title}", lines=lines, groups=()))
-        return found or [self]
+            panels.append(replace(self, title=f"{self.title}: {group.title}", lines=lines, groups=()))
+        return panels or [self]
 
 
 @dataclass(frozen=True)
@@ -126,16 +126,16 @@ class Intervals:
 Panel = Lines | Boxes | Intervals
 
 
-def mean_total(one: Series) -> float:
+def mean_total(series: Series) -> float:
     """Return the mean total regret."""
-    return float(one.run.total_regret.mean())
+    return float(series.run.total_regret.mean())
 
 
 def by_rank(series: Sequence[Series]) -> tuple[CurveGroup, ...]:
     """Return groups of few curves, those with the least mean total regret first; none if there are few curves."""
     if len(series) <= MOST_CURVES:
         return ()
-    ranked = [one.name for one in sorted(series, key=mean_total)]
+    ranked = [curve.name for curve in sorted(series, key=mean_total)]
     groups = []
     for start in range(0, len(ranked), MOST_CURVES):
         names = ranked[start : start + MOST_CURVES]
@@ -147,31 +147,31 @@ def by_rank(series: Sequence[Series]) -> tuple[CurveGroup, ...]:
 def regret(title: str, series: Sequence[Series], groups: tuple[CurveGroup, ...] = ()) -> Lines:
     """Return the mean cumulative regret with a 95 % band."""
     lines = []
-    for one in series:
-        kept = thinned(len(one.run.times))
-        mean, low, high = intervals.student_band(one.run.regret[:, kept])
-        known = one.run.replications > 1
+    for curve in series:
+        kept = thinned(len(curve.run.times))
+        mean, low, high = intervals.student_band(curve.run.regret[:, kept])
+        known = curve.run.replications > 1
         lines.append(
-            Line(one.name, one.style, one.run.times[kept], mean, low if known else None, high if known else None)
+            Line(curve.name, curve.style, curve.run.times[kept], mean, low if known else None, high if known else None)
         )
     return Lines(title, "step", "cumulative regret", tuple(lines), groups=groups)
 
 
 def totals(title: str, series: Sequence[Series]) -> Boxes:
     """Return boxes of total regret."""
-    return Boxes(title, "total regret", tuple(box(one) for one in series))
+    return Boxes(title, "total regret", tuple(box(curve) for curve in series))
 
 
-def box(one: Series) -> Box:
+def box(curve: Series) -> Box:
     """Return the box of total regret; whiskers end at the last point within 1.5 quartile ranges."""
-    total = one.run.total_regret
+    total = curve.run.total_regret
     first, median, third = np.percentile(total, [25, 50, 75])
     reach = 1.5 * (third - first)
     inside = total[(total >= first - reach) & (total <= third + reach)]
     beyond = np.sort(total[(total < first - reach) | (total > third + reach)])
     kept = beyond[thinned(len(beyond), MOST_OUTLIERS)]
     return Box(
-        one.name, one.short or one.name, one.style, inside.min(), first, median, third, inside.max(),
+        curve.name, curve.short or curve.name, curve.style, inside.min(), first, median, third, inside.max(),
         total.mean(), kept,
     )  # fmt: skip
 
@@ -185,19 +185,19 @@ def shares(
 ) -> Lines:
     """Return the share of correct selections, averaged over windows, with a 95 % band where replications are kept."""
     lines = []
-    for one in series:
-        times, kept = one.run.times, one.run.correct_by_replication
+    for curve in series:
+        times, kept = curve.run.times, curve.run.correct_by_replication
         spacing = max(1, int(times[0]))
         width = max(1, SMOOTHING // spacing, -(-len(times) // most_points))
         cuts = np.arange(0, len(times), width)
         counts = np.diff(np.append(cuts, len(times)))
         low = high = None
         if kept is None or len(kept) < 2:
-            share = np.add.reduceat(one.run.correct, cuts) / counts
+            share = np.add.reduceat(curve.run.correct, cuts) / counts
         else:
             windows = np.add.reduceat(kept.astype(float), cuts, axis=1) / counts
             share, low, high = (np.clip(line, 0.0, 1.0) for line in intervals.student_band(windows))
-        lines.append(Line(one.name, one.style, times[np.minimum(cuts + width, len(times)) - 1], share, low, high))
+        lines.append(Line(curve.name, curve.style, times[np.minimum(cuts + width, len(times)) - 1], share, low, high))
     return Lines(
         title, "step", "share of correct selections", tuple(lines), bounded=True, percent=True, changes=changes,
         groups=groups,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dynabandit.report.figures import Block
+from dynabandit.report.figures import PanelBlock
 from dynabandit.report.panels import Boxes, Intervals, Line, Lines, Panel
 
 GREY = "rgba(128, 128, 128, 0.8)"
@@ -16,7 +16,7 @@ LONG = 20  # characters
 MARGINS = {"l": 56, "r": 12, "t": 8, "b": 44}
 
 
-def chart(block: Block) -> dict[str, Any]:
+def chart(block: PanelBlock) -> dict[str, Any]:
     """Return data, layout and height of a block, with what the page needs for its legend."""
     heights = [_height(panel) for panel in block.panels]
     inside = sum(heights) + GAP * (len(heights) - 1)
@@ -154,16 +154,16 @@ def _intervals(panel: Intervals) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": _short([one.value for one in estimates]),
+        "x": _short([estimate.value for estimate in estimates]),
         "y": [row.name for row in panel.rows],
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": _short([one.high - one.value for one in estimates]),
-            "arrayminus": _short([one.value - one.low for one in estimates]),
+            "array": _short([estimate.high - estimate.value for estimate in estimates]),
+            "arrayminus": _short([estimate.value - estimate.low for estimate in estimates]),
         },
         "marker": {"color": style.colour, "symbol": style.marker, "size": 9},
-        "customdata": [[*_short([one.low, one.high])] for one in estimates],
+        "customdata": [[*_short([estimate.low, estimate.high])] for estimate in estimates],
         "hovertemplate": "%{y}: %{x:.3~g}<br>95 %: %{customdata[0]:.3~g} to %{customdata[1]:.3~g}<extra></extra>",
         "name": panel.title,
     }

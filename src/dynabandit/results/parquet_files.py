@@ -46,7 +46,7 @@ def save(results: "Results", folder: Path) -> None:
     parquet.write_table(_table(runs, RUN_COLUMNS), folder / RUNS, compression="zstd")
     parquet.write_table(_table(paths, PATH_COLUMNS), folder / PATHS)
     parquet.write_table(_table(correct, CORRECT_COLUMNS), folder / CORRECT, compression="zstd")
-    metadata = {**results.metadata, "coverage": [asdict(one) for one in results.coverage]}
+    metadata = {**results.metadata, "coverage": [asdict(coverage) for coverage in results.coverage]}
     (folder / METADATA).write_text(json.dumps(metadata, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
@@ -92,7 +92,7 @@ def load(folder: Path) -> tuple[list[Run], dict[str, Any], list[SamplePath], lis
         for row in parquet.read_table(folder / PATHS).to_pylist()
     ]
     metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-    coverage = [Coverage(**one) for one in metadata.pop("coverage")]
+    coverage = [Coverage(**fields) for fields in metadata.pop("coverage")]
     return runs, metadata, paths, coverage
 
 

@@ -96,12 +96,12 @@ class Results:
         LookupError
             If no run fits them, or several do.
         """
-        found = self.select(**criteria).runs
-        if len(found) != 1:
+        runs = self.select(**criteria).runs
+        if len(runs) != 1:
             raise LookupError(
-                f"criteria must fit exactly one run, got {criteria}, which fits {len(found)} of {len(self.runs)}"
+                f"criteria must fit exactly one run, got {criteria}, which fits {len(runs)} of {len(self.runs)}"
             )
-        return found[0]
+        return runs[0]
 
     def to_arrow(self) -> "pyarrow.Table":
         """Return a table with one row per replication: keys, total regret and the regret at the recorded times."""

@@ -103,7 +103,7 @@ def _standard_error(numbers: np.ndarray) -> np.ndarray:
     return numbers.std(axis=0, ddof=1) / np.sqrt(len(numbers))
 
 
-class Start(NamedTuple):
+class FreshEstimator(NamedTuple):
     """An estimator without rewards, as compiled code receives it."""
 
     state: Any
@@ -122,7 +122,7 @@ def make_estimate(functions: EstimatorFunctions, law: RewardFunctions) -> Callab
 
     @kernel
     def estimate(
-        start: Start,
+        start: FreshEstimator,
         paths: np.ndarray,
         law_row: np.ndarray,
         matrix: np.ndarray,
@@ -221,7 +221,7 @@ def estimation(
         raise ValueError(f"an estimator needs rewards in [0, 1], but law {law.name!r} draws {law.domain.description}")
     marks = recorded_times(times, arm_paths.horizon)
     errors = np.empty((replications, len(marks)))
-    start = Start(estimator.state, estimator.params, estimator.window)
+    start = FreshEstimator(estimator.state, estimator.params, estimator.window)
     estimate, law_row = compiled_estimate(functions, law_functions), to_row(law.params())
 
     def task(low: int) -> None:

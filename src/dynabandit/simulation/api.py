@@ -9,10 +9,9 @@ from dynabandit.environments import CONTEXTUAL_ENVIRONMENTS, Environment, enviro
 from dynabandit.environments.delays import Delay, delay as make_delay
 from dynabandit.policies import Policy, check_fit, policy as make_policy, resolved
 from dynabandit.results import Simulation
-from dynabandit.simulation import cpu as on_threads
-from dynabandit.simulation.backends import check_backend, cores, needs_cpu, takes_gpu
+from dynabandit.simulation.backends import check_backend, cores
+from dynabandit.simulation.engine import run
 from dynabandit.simulation.request import Progress, SimulationRequest
-from dynabandit.simulation.stepper import empty_record
 from dynabandit.validation import integer, unknown
 
 Policies = Policy | str | Iterable[Policy | str] | Mapping[str, Policy | str]
@@ -59,13 +58,12 @@ def simulate(
     >>> sim.regret.shape
     (4, 200)
     """
-    environment = make_environment(environment)
-    chosen = make_policy(recommended_for(policy, environment))
-    return compare(
-        {chosen.label: chosen}, environment, horizon=horizon, replications=replications, seed=seed,
-        times=times, keep=keep, first_replication=first_replication, threads=threads, block=block,
-        backend=backend, precision=precision, delay=delay, progress=progress,
-    )[chosen.label]  # fmt: skip
+    (simulation,) = compare(
+        [policy], environment, horizon=horizon, replications=replications, seed=seed, times=times, keep=keep,
+        first_replication=first_replication, threads=threads, block=block, backend=backend, precision=precision,
+        delay=delay, progress=progress,
+    ).values()  # fmt: skip
+    return simulation
 
 
 def compare(
@@ -139,29 +137,30 @@ def compare(
     """
     env = make_environment(environment)
     named = _labelled(policies, env)
-    horizon = check_horizon(min(DEFAULT_HORIZON, env.longest) if horizon is None else horizon, env, named)
+    horizon = check_simulation(named, env, min(DEFAULT_HORIZON, env.longest) if horizon is None else horizon, delay)
     keep = _checked_keep(keep)
     replications = integer("replications", replications, 1, LARGEST_REPLICATION)
     first_replication = integer("first_replication", first_replication, 0, LARGEST_REPLICATION + 1 - replications)
     marks = recorded_times(times, horizon)
-    threads = cores() if threads is None else integer("threads", threads, 1)
-    block = None if block is None else integer("block", block, 1)
     seed = integer("seed", seed, 0, LARGEST_SEED)
-    check_rewards(env, named)
-    check_context(env, named)
     check_backend(backend, precision, env, named, horizon)
-    if delay is not None:
-        make_delay(delay).params(env.arms)  # raises an error if it is for another number of arms
-    request = SimulationRequest(env, named, horizon, stream(seed, first_replication), marks, _progress(progress), delay)
-    kept_steps, dtype = horizon if keep else 0, env.reward_functions.dtype
-    records = {label: empty_record(marks, replications, kept_steps, dtype) for label in named}
-    backend = "cpu" if needs_cpu(named.values()) else backend
-    if takes_gpu(backend, replications * horizon * env.arms * len(named)):
-        from dynabandit.simulation.cuda import launch
-
-        launch.run(request, records, replications, block, precision)
-    else:
-        on_threads.run(request, records, replications, threads, block)
+    records = run(
+        SimulationRequest(
+            environment=env,
+            policies=named,
+            horizon=horizon,
+            replications=replications,
+            random=stream(seed, first_replication),
+            times=marks,
+            delay=delay,
+            keeps_steps=bool(keep),
+            backend=backend,
+            precision=precision,
+            threads=cores() if threads is None else integer("threads", threads, 1),
+            block=None if block is None else integer("block", block, 1),
+            progress=_progress(progress),
+        )
+    )
     return {
         label: Simulation(
             policy=policy,
@@ -217,34 +216,27 @@ def _labelled(policies: Policies, environment: Environment) -> dict[str, Policy]
     return named
 
 
-def check_horizon(horizon: int, environment: Environment, policies: Mapping[str, Policy]) -> int:
-    """Return `horizon`, or raise an error if the environment ends before it or a burn-in after it."""
-    horizon = environment.check_horizon(horizon)
+def check_simulation(
+    policies: Mapping[str, Policy], environment: Environment, horizon: int, delay: Delay | None
+) -> int:
+    """Return the horizon, or raise an error if these policies cannot run on this environment for so many steps."""
+    horizon, law = environment.check_horizon(horizon), environment.rewards
     for label, policy in policies.items():
         if horizon < policy.burn_in * environment.arms:
             raise ValueError(
                 f"horizon must be at least {policy.burn_in * environment.arms}, the burn-in of {label!r} "
                 f"({policy.burn_in} for each of {environment.arms} arms), got {horizon}"
             )
-    return horizon
-
-
-def check_rewards(environment: Environment, policies: Mapping[str, Policy]) -> None:
-    """Raise an error if a policy cannot learn from the rewards of the environment."""
-    law = environment.rewards
-    for policy in policies.values():
         check_fit(policy, law.domain, f"the reward law {law.name!r} of environment {environment.name!r}")
-
-
-def check_context(environment: Environment, policies: Mapping[str, Policy]) -> None:
-    """Raise an error if a policy decides by features and the environment has none."""
-    for label, policy in policies.items():
         if policy.functions.contextual and environment.context is None:
             known = ", ".join(CONTEXTUAL_ENVIRONMENTS)
             raise ValueError(
                 f"policy {label!r} decides by features, but environment {environment.name!r} has none. "
                 f"Environments with features: {known}"
             )
+    if delay is not None:
+        make_delay(delay).params(environment.arms)  # raises an error if it is for another number of arms
+    return horizon
 
 
 def recorded_times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from dynabandit.environments import Environment, EnvironmentFunctions, RewardFun
 from dynabandit.environments.base import make_write_paths
 from dynabandit.policies import Policy, PolicyFunctions
 from dynabandit.simulation.cpu import run_task
-from dynabandit.simulation.stepper import add_switches, make_play
+from dynabandit.simulation.stepper import add_changes, make_play
 
 # What runs on a GPU besides the functions that `code_version` covers; comments in these files are ignored
 ON_DEVICE = (
@@ -74,7 +74,7 @@ def device_version() -> str:
 
 @functools.cache
 def _engine_version() -> str:
-    return fingerprint(run_task, add_switches)
+    return fingerprint(run_task, add_changes)
 
 
 @functools.cache

@@ -1,13 +1,13 @@
 """What is simulated, and the policies' states before the first step; the same for all backends."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from dynabandit.core.context import Context
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import Stream
+from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments import Bernoulli, Environment, RewardFunctions
 from dynabandit.environments.delays import Delay
 from dynabandit.policies import Policy
@@ -19,51 +19,60 @@ Progress = Callable[[int, int], None]
 
 
 class SimulationRequest(NamedTuple):
-    """What is simulated."""
+    """What is simulated, and how. Whoever makes one has checked everything."""
 
     environment: Environment
-    policies: dict[str, Policy]
+    policies: Mapping[str, Policy]
     horizon: int
-    random: Stream
+    replications: int
+    random: Stream  # of the first replication
     times: np.ndarray
-    progress: Progress
-    delay: Delay | None
-    small: bool = False  # whether interpreted code is fast enough as long as there is no compiled code
+    delay: Delay | None = None
+    keeps_steps: bool = False  # whether the arms and rewards of all steps are kept
+    backend: str = "cpu"
+    precision: str = "double"
+    threads: int = 1
+    block: int | None = None
+    progress: Progress = lambda done, total: None
 
     @property
-    def needs_switches(self) -> bool:
+    def needs_changes(self) -> bool:
         """Whether a policy needs to know how often the best arm changes."""
         return any(policy.needs_tuning for policy in self.policies.values())
+
+    def part(self, low: int, high: int) -> "SimulationRequest":
+        """Return the request for the replications from `low` up to `high`."""
+        return self._replace(replications=high - low, random=shifted(self.random, low))
 
 
 def initial_states(
     policy: Policy,
     arms: int,
-    switches: np.ndarray,
+    changes: np.ndarray,
     horizon: int,
     law: RewardFunctions = Bernoulli.functions,
     delay: Delay | None = None,
     context: Context | None = None,
 ) -> Replications:
-    """Return the state before the first step, of one replication for each number of switches."""
-    states, index = distinct_states(policy, arms, switches, horizon, law, delay, context)
+    """Return the state before the first step, of one replication for each number of changes."""
+    states, index = distinct_states(policy, arms, changes, horizon, law, delay, context)
     return Replications(*(part[index] for part in states))
 
 
 def distinct_states(
     policy: Policy,
     arms: int,
-    switches: np.ndarray,
+    changes: np.ndarray,
     horizon: int,
     law: RewardFunctions = Bernoulli.functions,
     delay: Delay | None = None,
     context: Context | None = None,
 ) -> tuple[Replications, np.ndarray]:
     """Return the different states before the first step, and for each replication the place of its state."""
-    counts, index = np.unique(switches if policy.needs_tuning else np.zeros_like(switches), return_inverse=True)
+    counts, index = np.unique(changes if policy.needs_tuning else np.zeros_like(changes), return_inverse=True)
     tuned = [policy.tuned(int(count), horizon) for count in counts]
-    params = [one.params(arms) for one in tuned]
-    states = [new_state(one, arms, own, context) for one, own in zip(tuned, params, strict=True)]
+    params = [form.params(arms) for form in tuned]
+    states = [new_state(form, arms, own, context) for form, own in zip(tuned, params, strict=True)]
     memory = np.zeros((len(tuned), max(len(state.memory) for state in states), arms))
     shared = np.zeros((len(tuned), max(len(state.shared) for state in states)))
     for row, state in enumerate(states):

@@ -9,7 +9,7 @@ from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.policies import Policy, Reward
 from dynabandit.policies.base import new_state
-from dynabandit.simulation.stepper import make_learn, round_robin_arm
+from dynabandit.simulation.stepper import round_robin_arm
 
 
 class StepByStep:
@@ -32,7 +32,7 @@ class StepByStep:
         self.state = new_state(policy, arms, self.params, context)
         self.space = new_workspace(policy.functions, arms, horizon)
         self.scores = self.space.scratch[0]
-        self._choose, self._learn = make_choose(policy.functions), make_learn(policy.functions)
+        self._choose = make_choose(policy.functions)
 
     def reveal(self, means: Sequence[float] | np.ndarray) -> None:
         """Reveal the true means."""
@@ -56,4 +56,5 @@ class StepByStep:
         """Play an arm at a step and learn its reward."""
         rows = self.space.features
         features = rows[arm if len(rows) > 1 else 0] if self.policy.functions.contextual else None
-        self._learn(self.state, arm, Reward(value, number, number, features), self.params)
+        self.state.last_played[arm] = number
+        self.policy.functions.learn(self.state, arm, Reward(value, number, number, features), self.params)

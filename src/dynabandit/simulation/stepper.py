@@ -126,18 +126,6 @@ def round_robin_arm(arms: int, number: int, burn_in: int) -> int:
     return (number - 1) % arms if number <= burn_in * arms else -1
 
 
-def make_learn(functions: PolicyFunctions) -> Callable[..., None]:
-    """Return learn(state, arm, reward, params), which also records the play."""
-    update = functions.learn
-
-    @inlined_kernel
-    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> None:
-        state.last_played[arm] = reward.decided_at
-        update(state, arm, reward, params)
-
-    return learn
-
-
 def make_play(
     functions: PolicyFunctions,
     law: RewardFunctions = Bernoulli.functions,
@@ -180,15 +168,15 @@ def make_finish_step(
     their decisions. If the policy `stores` its scores or a draw tree, `refresh_arm` changes them after the play and
     after each reward.
     """
-    learn_now, learn = make_learn(functions), functions.learn
-    contextual = functions.contextual
+    learn, contextual = functions.learn, functions.contextual
 
     @inlined_kernel
     def finish_step(
         state: PolicyState, arm: int, value: float, step: Step, params: Any, flight: InFlight, stored_scores: np.ndarray
     ) -> None:
+        state.last_played[arm] = step.number
         features = step.features[row_of(step.features, arm)] if contextual else None
-        learn_now(state, arm, Reward(value, step.number, step.number, features), params)
+        learn(state, arm, Reward(value, step.number, step.number, features), params)
         if stores:
             refresh_arm(stored_scores, state, arm, step, params)
 
@@ -333,7 +321,7 @@ def make_play_replication(
 
 
 @kernel
-def add_switches(means: np.ndarray, best: np.ndarray, steps: int, incumbent: np.ndarray, switches: np.ndarray) -> None:
+def add_changes(means: np.ndarray, best: np.ndarray, steps: int, incumbent: np.ndarray, changes: np.ndarray) -> None:
     """Add how often the best arm changes; an incumbent that ties with the best one stays.
 
     `incumbent` has the best arm of each replication before the block, -1 before the first step.
@@ -344,7 +332,7 @@ def add_switches(means: np.ndarray, best: np.ndarray, steps: int, incumbent: np.
             largest = best[replication, step]
             if holder < 0 or means[replication, step, holder] < largest:
                 if holder >= 0:
-                    switches[replication] += 1
+                    changes[replication] += 1
                 holder = 0
                 while means[replication, step, holder] < largest:
                     holder += 1

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.core.compilation import compiled_once
 from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.environments import Environment
@@ -13,8 +14,9 @@ from dynabandit.policies.base import Reward, new_state
 from dynabandit.policies.belief import Belief
 from dynabandit.results import Simulation
 from dynabandit.simulation.api import recorded_times
-from dynabandit.simulation.compiled import compiled_count_switches, compiled_learn_many
+from dynabandit.simulation.compiled import compiled_learn_many
 from dynabandit.simulation.in_flight import Learned, learned_rewards
+from dynabandit.simulation.stepper import add_changes
 from dynabandit.validation import integer
 
 FIELDS = len(Belief._fields)
@@ -65,7 +67,7 @@ def trace(run: Simulation, replication: int = 0, times: int | Sequence[int] | np
     replication = integer("replication", replication, 0, run.replications - 1)
     marks = recorded_times(times, run.horizon)
     path = run.environment.path(run.horizon, run.seed, run.first_replication + replication)
-    policy = run.policy.tuned(_switches(path) if run.policy.needs_tuning else 0, run.horizon)
+    policy = run.policy.tuned(_changes(path) if run.policy.needs_tuning else 0, run.horizon)
     truth = run.environment.rewards.expected(_means(run.environment, path, run.arms[replication]))
     learned = _learned(run, replication)
     beliefs = _replay(policy, learned, _features(run, replication, learned), run.environment.context, marks, truth)
@@ -88,11 +90,11 @@ def _means(environment: Environment, path: np.ndarray, arms: np.ndarray) -> np.n
     return means
 
 
-def _switches(path: np.ndarray) -> int:
+def _changes(path: np.ndarray) -> int:
     """Count how often the best arm changes."""
-    switches = np.zeros(1, dtype=np.int64)
-    compiled_count_switches()(path[None], path.max(axis=1)[None], len(path), np.full(1, -1), switches)
-    return int(switches[0])
+    changes = np.zeros(1, dtype=np.int64)
+    compiled_once(add_changes)(path[None], path.max(axis=1)[None], len(path), np.full(1, -1), changes)
+    return int(changes[0])
 
 
 def _learned(run: Simulation, replication: int) -> Learned:

@@ -25,7 +25,7 @@ def paper() -> Spec:
     specs = [loads((files(__name__) / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml") for name in FIGURES]
     return Spec(
         title=TITLE,
-        experiments=tuple(one for spec in specs for one in spec.experiments),
-        sample_paths=tuple(one for spec in specs for one in spec.sample_paths),
-        coverage=tuple(one for spec in specs for one in spec.coverage),
+        experiments=tuple(experiment for spec in specs for experiment in spec.experiments),
+        sample_paths=tuple(paths for spec in specs for paths in spec.sample_paths),
+        coverage=tuple(coverage for spec in specs for coverage in spec.coverage),
     )

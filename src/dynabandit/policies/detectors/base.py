@@ -32,7 +32,8 @@ class DetectorKernels(NamedTuple):
     """observe(state, arm, reward, total, plays, params): after the reward `reward.value`, with the sum and the number
     of the arm's rewards since its restart, this one included, return NO_RESTART, THE_ARM or ALL_ARMS."""
     clock: Callable[..., float] | None = None
-    """clock(shared, number, params): what the logarithm of a bound counts, in place of the clock of the memory."""
+    """clock(shared, number, params): what the logarithm of a bound counts in place of the clock of the memory, at least
+    1."""
     arm_clock: Callable[..., float] | None = None
     """arm_clock(first, step, params): the same for each arm, from the first slot of the detector."""
     share: Callable[..., float] | None = None

@@ -40,9 +40,10 @@ def observe(state: PolicyState, arm: int, reward: Reward, total: float, plays: f
     if plays <= params.reference_plays:
         return NO_RESTART
     above = reward.value - memory[REFERENCE, arm]
-    memory[UP, arm] = max(0.0, memory[UP, arm] + above - params.drift)
-    memory[DOWN, arm] = max(0.0, memory[DOWN, arm] - above - params.drift)
-    if max(memory[UP, arm], memory[DOWN, arm]) < params.threshold:
+    up = max(0.0, memory[UP, arm] + above - params.drift)
+    down = max(0.0, memory[DOWN, arm] - above - params.drift)
+    memory[UP, arm], memory[DOWN, arm] = up, down
+    if max(up, down) < params.threshold:
         return NO_RESTART
     state.shared[HELD] -= plays
     return THE_ARM

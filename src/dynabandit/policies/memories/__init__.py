@@ -4,7 +4,7 @@ A memory must not know which rule decides with it: it tells every rule the same 
 """
 
 from dynabandit.policies.memories.adaptive import Adaptive
-from dynabandit.policies.memories.base import Memory, MemoryKernels, Weights, per_arm
+from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels, Weights, per_arm
 from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
 from dynabandit.policies.memories.discount import Discount
 from dynabandit.policies.memories.mixture import Mixture, NormalMixture, PoissonMixture
@@ -26,7 +26,7 @@ from dynabandit.policies.memories.window import GrowingWindow, Window
 
 __all__ = [
     "MEMORIES", "Adaptive", "AdaptiveLogisticRegression", "AdaptivePoissonRegression", "AdaptiveRegression", "Bounded",
-    "BoundedByVariance", "BoundedByWeight", "Discount", "GrowingWindow", "LogisticRegression", "Memory",
+    "BoundedByVariance", "BoundedByWeight", "Discount", "Estimate", "GrowingWindow", "LogisticRegression", "Memory",
     "MemoryKernels", "Mixture", "NormalMixture", "PoissonMixture", "PoissonRegression", "Regression",
     "RegressionMixture", "RestartRegression", "SampleMean", "SampleMoments", "SquaredRegression", "UnitFree", "Weights",
     "Window", "WindowRegression", "per_arm",

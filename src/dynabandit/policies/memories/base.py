@@ -37,6 +37,29 @@ class Weights(NamedTuple):
     k: float
 
 
+class Estimate(NamedTuple):
+    """What a memory tells about an arm.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.memories.Estimate(mean=0.5, size=2.0, w=2.0, k=2.0, fading=0.0).mean
+    0.5
+    """
+
+    mean: float  # infinite before the first reward
+    size: float  # the number of rewards that a bound counts, in units of `MemoryKernels.unit`; 0 before the first one
+    w: float  # the sum of the weights of the rewards
+    k: float  # the sum of their squares: the effective size is w^2 / k
+    fading: float  # what `MemoryKernels.kept` needs to know, if the weight of an arm fades while it is idle
+
+
+@kernel
+def equally_weighted(mean: float, size: float) -> Estimate:
+    """Return the estimate of an arm of whose rewards only the size is known, or that has none."""
+    return Estimate(mean if size > 0.0 else math.inf, size, size, size, 0.0)
+
+
 @kernel
 def steps_so_far(state: PolicyState, number: int, params: Any) -> float:
     """Return how many steps were played, at least 1."""
@@ -82,14 +105,10 @@ class MemoryKernels(NamedTuple):
     slots: tuple[str, ...]
     start: Callable[..., None]
     """start(state, arm, params): write the column of an arm without rewards, which is 0 before."""
-    learn: Callable[..., int]
-    """learn(state, arm, reward, params): learn a reward; return another arm that it changed, or NOBODY."""
-    mean: Callable[..., float]
-    """mean(state, arm): the estimated mean, after at least one reward."""
-    weights: Callable[..., Weights]
-    """weights(state, arm): the effective size of an arm's rewards is w^2 / k."""
-    size: Callable[..., float]
-    """size(state, arm): the number of rewards that a bound counts, in units of `unit`; 0 without rewards."""
+    learn: Callable[..., Estimate]
+    """learn(state, arm, reward, params): learn a reward, and return what `estimate` returns after it."""
+    estimate: Callable[..., Estimate]
+    """estimate(state, arm): what is known about an arm."""
     laws: tuple[tuple[str, Callable[..., Any]], ...]
     """For each family of draws that the memory has: law(state, arm, step, kept, prior, params), the numbers of the law
     of a score. They are those of `PolicyFunctions.posterior` for "beta", the mean, the variance of a reward and the
@@ -98,13 +117,16 @@ class MemoryKernels(NamedTuple):
     keeps_mean: bool = False
     """Whether the last slot is the mean, infinite before the first reward; a rule that stores the mean uses it."""
     clock: Callable[..., float] = steps_so_far
-    """clock(state, number, params): what the logarithm of a bound counts."""
+    """clock(state, number, params): what the logarithm of a bound counts, at least 1."""
     unit: Callable[..., float] = unscaled
     """unit(state): the number by which stored weights are multiplied; 1 unless all arms fade together."""
-    fading: Callable[..., float] | None = None
-    """fading(state, arm): what `kept` needs to know about an arm whose weight fades while it is idle."""
+    fading: bool = False
+    """Whether the weight of an arm fades while it is idle; `kept` then reads `Estimate.fading`."""
     kept: Callable[..., float] = exponential
     """kept(fading, idle, arms, params): the share of its weight that an arm keeps while it is idle."""
+    drop: Callable[..., int] | None = None
+    """drop(state, params): called before `learn`; forget the oldest reward, if there is no room for another one, and
+    return its arm, else NOBODY."""
     fade: Callable[..., float] | None = None
     """fade(state, params): called before `learn`; the factor by which the columns of all arms were multiplied, or 1."""
     common: Callable[..., float] = nothing_in_common
@@ -160,11 +182,10 @@ class Memory(Part):
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
         """Return what is known about an arm; without rewards the mean is NaN."""
         state = PolicyState(column[:, np.newaxis], shared, np.zeros(1, dtype=np.int64))
-        w, k = self.kernels.weights(state, 0)
+        mean, _, w, k, _ = map(float, self.kernels.estimate(state, 0))
         if w <= 0.0:
             return Belief(math.nan, 0.0, 1.0, 0.0)
-        mean = float(self.kernels.mean(state, 0))
-        return Belief(mean, mean * (1.0 - mean), self.forgetting(column, setting), float(w * w / k))
+        return Belief(mean, mean * (1.0 - mean), self.forgetting(column, setting), w * w / k)
 
 
 def per_arm(
@@ -218,36 +239,28 @@ def _per_arm(
     fading: Callable[[Any], float] | None,
 ) -> MemoryKernels:
     load, store = column_reader(kind), column_writer(kind)
+    has_weights, fades = weights is not None, fading is not None
 
     @kernel
     def start_arm(state: PolicyState, arm: int, params: Any) -> None:
         store(state.memory, arm, start)
 
+    @kernel
+    def estimate_of(numbers: Any) -> Estimate:
+        own = size(numbers)
+        w, k = weights(numbers) if has_weights else Weights(own, own)  # type: ignore[misc]
+        faded = fading(numbers) if fades else 0.0  # type: ignore[misc]
+        return Estimate(mean(numbers) if w > 0.0 else math.inf, own, w, k, faded)
+
     @inlined_kernel
-    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> int:
-        store(state.memory, arm, observe(load(state.memory, arm), reward.value, params))
-        return NOBODY
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate:
+        numbers = observe(load(state.memory, arm), reward.value, params)
+        store(state.memory, arm, numbers)
+        return estimate_of(numbers)
 
     @kernel
-    def mean_of(state: PolicyState, arm: int) -> float:
-        return mean(load(state.memory, arm))
-
-    @kernel
-    def size_of(state: PolicyState, arm: int) -> float:
-        return size(load(state.memory, arm))
-
-    @kernel
-    def equal_weights(state: PolicyState, arm: int) -> Weights:
-        own = size(load(state.memory, arm))
-        return Weights(own, own)
-
-    @kernel
-    def weights_of(state: PolicyState, arm: int) -> Weights:
-        return weights(load(state.memory, arm))  # type: ignore[misc]
-
-    @kernel
-    def fading_of(state: PolicyState, arm: int) -> float:
-        return fading(load(state.memory, arm))  # type: ignore[misc]
+    def estimate(state: PolicyState, arm: int) -> Estimate:
+        return estimate_of(load(state.memory, arm))
 
     @kernel
     def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Any) -> tuple[float, float]:
@@ -261,12 +274,10 @@ def _per_arm(
         slots=tuple(get_type_hints(kind)),
         start=start_arm,
         learn=learn,
-        mean=mean_of,
-        weights=equal_weights if weights is None else weights_of,
-        size=size_of,
+        estimate=estimate,
         laws=(("beta", beta),),
-        fading=None if fading is None else fading_of,
+        fading=fades,
         shares=False,
         params=params,
-        while_idle=CONSTANT if fading is None else MONOTONE,
+        while_idle=MONOTONE if fades else CONSTANT,
     )

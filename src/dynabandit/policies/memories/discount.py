@@ -5,6 +5,7 @@ changes its numbers. When the scale gets small, all arms are multiplied by it an
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from dynabandit.policies.base import PolicyState, Reward, Step
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.horizons.formulas import discount_for
-from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels, equally_weighted
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import NORMAL, check_field, number
@@ -38,50 +39,47 @@ def start(state: PolicyState, arm: int, params: Any) -> None:
     state.memory[MEAN, arm] = math.inf
 
 
-@kernel
-def fade(state: PolicyState, params: Params) -> float:
-    """Discount all weights; return the factor by which the columns of all arms were multiplied, or 1."""
-    memory, shared = state.memory, state.shared
-    shared[SCALE] *= params.discount
-    shared[SUM] = params.discount * shared[SUM] + 1.0
-    scale = shared[SCALE]
-    if scale >= SMALLEST_SCALE:
-        return 1.0
-    for other in range(memory.shape[1]):
-        memory[TOTAL, other] *= scale
-        memory[SQUARES, other] *= scale
-        memory[COUNT, other] *= scale
-    shared[SCALE] = 1.0
-    return scale
+def make_fade(rows: int, sums_weights: bool) -> Callable[..., float]:
+    """Return `fade` for memories of which so many rows are discounted, and perhaps the sum of all weights."""
+
+    @kernel
+    def fade(state: PolicyState, params: Params) -> float:
+        memory, shared = state.memory, state.shared
+        shared[SCALE] *= params.discount
+        if sums_weights:
+            shared[SUM] = params.discount * shared[SUM] + 1.0
+        scale = shared[SCALE]
+        if scale >= SMALLEST_SCALE:
+            return 1.0
+        for row in range(rows):
+            for arm in range(memory.shape[1]):
+                memory[row, arm] *= scale
+        shared[SCALE] = 1.0
+        return scale
+
+    return fade
+
+
+fade, fade_counts = make_fade(3, sums_weights=True), make_fade(2, sums_weights=False)
 
 
 @kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
+def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> Estimate:
     """Add a reward with the weight 1."""
     memory, scale, value = state.memory, state.shared[SCALE], reward.value
-    memory[TOTAL, arm] += value / scale
+    total, count = memory[TOTAL, arm] + value / scale, memory[COUNT, arm] + 1.0 / scale
+    mean = total / count
+    memory[TOTAL, arm] = total
     memory[SQUARES, arm] += value * value / scale
-    memory[COUNT, arm] += 1.0 / scale
-    memory[MEAN, arm] = memory[TOTAL, arm] / memory[COUNT, arm]
-    return NOBODY
+    memory[COUNT, arm] = count
+    memory[MEAN, arm] = mean
+    return Estimate(mean, count, count, count, 0.0)
 
 
 @kernel
-def mean(state: PolicyState, arm: int) -> float:
-    """Return the discounted mean."""
-    return state.memory[MEAN, arm]
-
-
-@kernel
-def weights(state: PolicyState, arm: int) -> Weights:
-    """Return the stored weight twice: the paper of D-UCB counts weights as rewards."""
-    return Weights(state.memory[COUNT, arm], state.memory[COUNT, arm])
-
-
-@kernel
-def size(state: PolicyState, arm: int) -> float:
-    """Return the stored weight, N over the scale."""
-    return state.memory[COUNT, arm]
+def estimate(state: PolicyState, arm: int) -> Estimate:
+    """Return the discounted mean, and N over the scale: the paper of D-UCB counts weights as rewards."""
+    return equally_weighted(state.memory[MEAN, arm], state.memory[COUNT, arm])
 
 
 @kernel
@@ -104,44 +102,18 @@ def start_counts(state: PolicyState, arm: int, params: Any) -> None:
 
 
 @kernel
-def fade_counts(state: PolicyState, params: Params) -> float:
-    """Discount the counts of all arms; return the factor by which their columns were multiplied, or 1."""
-    memory, shared = state.memory, state.shared
-    shared[SCALE] *= params.discount
-    scale = shared[SCALE]
-    if scale >= SMALLEST_SCALE:
-        return 1.0
-    for other in range(memory.shape[1]):
-        memory[SUCCESSES, other] *= scale
-        memory[FAILURES, other] *= scale
-    shared[SCALE] = 1.0
-    return scale
-
-
-@kernel
-def learn_counts(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
+def learn_counts(state: PolicyState, arm: int, reward: Reward, params: Params) -> Estimate:
     """Add a reward as a share of a success and of a failure."""
     state.memory[SUCCESSES, arm] += reward.value / state.shared[SCALE]
     state.memory[FAILURES, arm] += (1.0 - reward.value) / state.shared[SCALE]
-    return NOBODY
+    return estimate_from_counts(state, arm)
 
 
 @kernel
-def mean_of_counts(state: PolicyState, arm: int) -> float:
-    """Return the share of successes."""
-    return state.memory[SUCCESSES, arm] / size_of_counts(state, arm)
-
-
-@kernel
-def size_of_counts(state: PolicyState, arm: int) -> float:
-    """Return the stored weight."""
-    return state.memory[SUCCESSES, arm] + state.memory[FAILURES, arm]
-
-
-@kernel
-def weights_of_counts(state: PolicyState, arm: int) -> Weights:
-    """Return the stored weight twice."""
-    return Weights(size_of_counts(state, arm), size_of_counts(state, arm))
+def estimate_from_counts(state: PolicyState, arm: int) -> Estimate:
+    """Return the share of successes, and the stored weight."""
+    size = state.memory[SUCCESSES, arm] + state.memory[FAILURES, arm]
+    return equally_weighted(state.memory[SUCCESSES, arm] / size if size > 0.0 else math.inf, size)
 
 
 @kernel
@@ -190,9 +162,7 @@ class Discount(Memory):
         slots=SLOTS,
         start=start,
         learn=learn,
-        mean=mean,
-        weights=weights,
-        size=size,
+        estimate=estimate,
         laws=(),
         keeps_mean=True,
         clock=all_weights,
@@ -205,9 +175,7 @@ class Discount(Memory):
         slots=("successes", "failures"),
         start=start_counts,
         learn=learn_counts,
-        mean=mean_of_counts,
-        weights=weights_of_counts,
-        size=size_of_counts,
+        estimate=estimate_from_counts,
         laws=(("beta", beta),),
         unit=scale,
         fade=fade_counts,

@@ -17,7 +17,7 @@ from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import MONOTONE, PolicyState, Reward, Step, idle_steps
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
-from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import BOUNDED, COUNTS, NORMAL, check_field, number
@@ -84,12 +84,19 @@ def no_noise(state: PolicyState, arm: int) -> float:
     return 0.0
 
 
+@kernel
+def estimate(state: PolicyState, arm: int) -> Estimate:
+    """Return the mean of the mixture, the number of rewards that are as uncertain, and the rate of forgetting."""
+    mean, size, rate = state.memory[MEAN, arm], state.memory[SIZE, arm], state.memory[RATE, arm]
+    return Estimate(mean if size > 0.0 else math.inf, size, size, size, rate)
+
+
 def make_learn(
     likelihood: Callable[..., float],
     variance: Callable[..., float],
     mean_of_all: Callable[..., float] = mean_of_all,
     noise: Callable[..., float] = no_noise,
-) -> Callable[..., int]:
+) -> Callable[..., Estimate]:
     """Return `learn` for a law of rewards.
 
     Parameters
@@ -106,7 +113,7 @@ def make_learn(
     """
 
     @kernel
-    def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> Estimate:
         memory, shared, value = state.memory, state.shared, reward.value
         prior_mean, level = mean_of_all(state, 0, params), noise(state, arm)
         idle = max(reward.decided_at - memory[LAST_STEP, arm] - 1.0, 0.0) * params.idle
@@ -131,7 +138,7 @@ def make_learn(
             shared[ALL_WEIGHT + i] = of_all
             memory[WEIGHT + i, arm] = (1.0 - params.share) * memory[WEIGHT + i, arm] / weights + params.share * of_all
         summarise(state, arm, params)
-        return NOBODY
+        return estimate(state, arm)
 
     @kernel
     def summarise(state: PolicyState, arm: int, params: Params) -> None:
@@ -167,37 +174,13 @@ def make_learn(
 
 
 @kernel
-def mean(state: PolicyState, arm: int) -> float:
-    """Return the mean of the mixture."""
-    return state.memory[MEAN, arm]
-
-
-@kernel
-def weights(state: PolicyState, arm: int) -> Weights:
-    """Return the size twice."""
-    return Weights(state.memory[SIZE, arm], state.memory[SIZE, arm])
-
-
-@kernel
-def size(state: PolicyState, arm: int) -> float:
-    """Return the number of rewards that are as uncertain as the mean of the mixture."""
-    return state.memory[SIZE, arm]
-
-
-@kernel
-def rate(state: PolicyState, arm: int) -> float:
-    """Return the share that the mixture forgets with a reward."""
-    return state.memory[RATE, arm]
-
-
-@kernel
 def kept(rate: float, idle: int, arms: int, params: Params) -> float:
     """Return the share of its size that an idle arm keeps."""
     return 1.0 / (1.0 + params.idle * rate * idle)
 
 
 @kernel
-def estimate(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
+def mean_and_size(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[float, float]:
     """Return the mean of an arm, and the number of rewards whose uncertainty the draw of its score has."""
     mean, size, rate = state.memory[MEAN, arm], state.memory[SIZE, arm], state.memory[RATE, arm]
     if state.memory[COUNT + MEMORIES - 1, arm] == 0.0:  # no reward yet
@@ -208,7 +191,7 @@ def estimate(state: PolicyState, arm: int, step: Step, params: Params) -> tuple[
 
 
 @kernel
-def estimate_with_zeros(
+def mean_and_size_with_zeros(
     state: PolicyState, arm: int, step: Step, params: Params, prior_mean: float
 ) -> tuple[float, float]:
     """Return the same for rewards of at least 0: pending plays of an arm without any reward count as zeros.
@@ -217,7 +200,7 @@ def estimate_with_zeros(
     """
     zeros = assumed_zeros(state, arm, state.memory[COUNT + MEMORIES - 1, arm])
     if zeros == 0.0:
-        return estimate(state, arm, step, params)
+        return mean_and_size(state, arm, step, params)
     size = params.strength + zeros
     return prior_mean * params.strength / size, params.sharpness * size
 
@@ -237,7 +220,7 @@ def bernoulli_variance(mean: float, noise: float) -> float:
 @kernel
 def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Params) -> tuple[float, float]:
     """Return the Beta law with the mean and the size of the mixture, which has a prior of its own."""
-    mean, size = estimate_with_zeros(state, arm, step, params, MEAN_WITH_ZEROS)
+    mean, size = mean_and_size_with_zeros(state, arm, step, params, MEAN_WITH_ZEROS)
     return size * mean, size * (1.0 - mean)
 
 
@@ -272,7 +255,7 @@ def gamma(
     state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Params
 ) -> tuple[float, float, float]:
     """Return the gamma law with the mean and the size of the mixture, which has a prior of its own."""
-    mean, size = estimate_with_zeros(state, arm, step, params, step.common)
+    mean, size = mean_and_size_with_zeros(state, arm, step, params, step.common)
     return size * mean, size, mean
 
 
@@ -309,7 +292,14 @@ learn_mixture = make_learn(normal_likelihood, normal_variance, mean_of_numbers, 
 
 
 @kernel
-def learn_difference(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
+def estimate_of_differences(state: PolicyState, arm: int) -> Estimate:
+    """Return the same with a mean that is not measured from the first reward."""
+    own = estimate(state, arm)
+    return Estimate(state.shared[FIRST] + own.mean, own.size, own.w, own.k, own.fading)
+
+
+@kernel
+def learn_difference(state: PolicyState, arm: int, reward: Reward, params: Params) -> Estimate:
     """Learn a reward that is measured from the first one."""
     memory, shared = state.memory, state.shared
     if memory[COUNT + MEMORIES - 1, arm] > 0.0:
@@ -323,11 +313,12 @@ def learn_difference(state: PolicyState, arm: int, reward: Reward, params: Param
         difference = reward.value - mean_of_numbers(state, 0, params)
         shared[ALL_ERRORS] += WEIGHT_OF_FIRST * difference * difference
         shared[ALL_ERROR_COUNT] += WEIGHT_OF_FIRST
-    return learn_mixture(state, arm, reward, params)
+    learn_mixture(state, arm, reward, params)
+    return estimate_of_differences(state, arm)
 
 
 @kernel
-def learn_number(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
+def learn_number(state: PolicyState, arm: int, reward: Reward, params: Params) -> Estimate:
     """Learn a reward that may be any number."""
     if state.shared[ALL_COUNT] == 0.0:
         state.shared[FIRST] = reward.value
@@ -336,15 +327,9 @@ def learn_number(state: PolicyState, arm: int, reward: Reward, params: Params) -
 
 
 @kernel
-def mean_of_differences(state: PolicyState, arm: int) -> float:
-    """Return the mean of the mixture, not measured from the first reward."""
-    return state.shared[FIRST] + state.memory[MEAN, arm]
-
-
-@kernel
 def normal(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Params) -> tuple[float, float]:
     """Return the normal law with the mean of the mixture, measured from the first reward, and its deviation."""
-    mean, size = estimate(state, arm, step, params)
+    mean, size = mean_and_size(state, arm, step, params)
     return mean, math.sqrt(normal_noise(state, arm) / size)
 
 
@@ -392,11 +377,9 @@ class Mixture(Memory):
         slots=SLOTS,
         start=start,
         learn=make_learn(bernoulli_likelihood, bernoulli_variance),
-        mean=mean,
-        weights=weights,
-        size=size,
+        estimate=estimate,
         laws=(("beta", beta),),
-        fading=rate,
+        fading=True,
         kept=kept,
         common=mean_of_all,
         params=Params,
@@ -420,7 +403,7 @@ class Mixture(Memory):
 
     @classmethod
     def kernels_for(cls, family: str | None) -> MemoryKernels:
-        return cls.kernels if family is None else cls.kernels._replace(fading=None)  # laws read the rate themselves
+        return cls.kernels if family is None else cls.kernels._replace(fading=False)  # laws read the rate themselves
 
     def params(self, setting: Setting) -> Params:
         idle = self.idle / max(setting.arms, 1)
@@ -500,7 +483,7 @@ class NormalMixture(Mixture):
     kernels = Mixture.kernels._replace(
         slots=NORMAL_SLOTS,
         learn=learn_number,
-        mean=mean_of_differences,
+        estimate=estimate_of_differences,
         laws=(("normal", normal),),
         common=mean_of_numbers,
         while_idle=None,  # the variance of an arm is partly that of all arms

@@ -11,7 +11,7 @@ from dynabandit.policies.base import PolicyState, Reward, Step
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import pooled_moments
-from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels, equally_weighted
 from dynabandit.policies.memories.pooled_moments import is_variance
 from dynabandit.policies.part import Setting
 from dynabandit.validation import NORMAL
@@ -26,7 +26,7 @@ def start(state: PolicyState, arm: int, params: Any) -> None:
 
 
 @kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> int:
+def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate:
     """Add a reward to the arm (Welford, 1962) and to all rewards."""
     memory, value = state.memory, reward.value
     memory[PLAYS, arm] += 1.0
@@ -34,13 +34,7 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> int:
     memory[MEAN, arm] += deviation / memory[PLAYS, arm]
     memory[SQUARES, arm] += deviation * (value - memory[MEAN, arm])
     pooled_moments.add(state.shared, value)
-    return NOBODY
-
-
-@kernel
-def mean(state: PolicyState, arm: int) -> float:
-    """Return the mean of an arm, or of all rewards if the arm has none."""
-    return state.memory[MEAN, arm] if state.memory[PLAYS, arm] > 0.0 else state.shared[pooled_moments.MEAN]
+    return estimate(state, arm)
 
 
 @kernel
@@ -53,15 +47,9 @@ def variance(state: PolicyState, arm: int) -> float:
 
 
 @kernel
-def size(state: PolicyState, arm: int) -> float:
-    """Return the number of rewards."""
-    return state.memory[PLAYS, arm]
-
-
-@kernel
-def weights(state: PolicyState, arm: int) -> Weights:
-    """Return the number of rewards twice."""
-    return Weights(state.memory[PLAYS, arm], state.memory[PLAYS, arm])
+def estimate(state: PolicyState, arm: int) -> Estimate:
+    """Return the mean and the number of rewards."""
+    return equally_weighted(state.memory[MEAN, arm], state.memory[PLAYS, arm])
 
 
 @kernel
@@ -106,10 +94,8 @@ class SampleMoments(Memory):
         slots=SLOTS,
         start=start,
         learn=learn,
-        mean=mean,
-        weights=weights,
-        size=size,
-        laws=(*pooled_moments.laws(mean, variance, size), ("student", student)),
+        estimate=estimate,
+        laws=(*pooled_moments.laws(MEAN, PLAYS, variance), ("student", student)),
         while_idle=None,  # an arm without rewards changes with those of others
     )
 

@@ -4,6 +4,7 @@ The step size is divided by the adaptive variance, as the paper's eta_4. There i
 keeps its value, while the rewards of an arm have no variance.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,14 +16,14 @@ from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import adaptive, pooled_moments
 from dynabandit.policies.memories.adaptive import FORGETTING, AdaptiveState, M, W, moved, slope, stepped
-from dynabandit.policies.memories.base import NOBODY, Memory, MemoryKernels, Weights
+from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels
 from dynabandit.policies.memories.pooled_moments import is_variance
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import NORMAL, number, set_fields
 
 SLOTS = (*adaptive.SLOTS, "size", "own_variance")
-K, MEAN = SLOTS.index("k"), SLOTS.index("mean")
+MEAN = SLOTS.index("mean")
 SIZE = SLOTS.index("size")  # w^2 / k, 0 without rewards
 OWN_VARIANCE = SLOTS.index("own_variance")  # s^2, or 0 if it is only rounding error
 
@@ -64,42 +65,25 @@ def observe(memory: np.ndarray, arm: int, value: float, estimator: UnitFreeParam
 
 
 @inlined_kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: UnitFreeParams) -> int:
+def learn(state: PolicyState, arm: int, reward: Reward, params: UnitFreeParams) -> Estimate:
     """Update the arm and what is known about all rewards."""
     observe(state.memory, arm, reward.value, params)
     pooled_moments.add(state.shared, reward.value)
-    return NOBODY
-
-
-@kernel
-def mean(state: PolicyState, arm: int) -> float:
-    """Return the mean of an arm, or of all rewards if the arm has none."""
-    return state.memory[MEAN, arm] if state.memory[SIZE, arm] > 0.0 else state.shared[pooled_moments.MEAN]
+    return estimate(state, arm)
 
 
 @kernel
 def variance(state: PolicyState, arm: int) -> float:
     """Return the variance of the rewards of an arm, or of all rewards if those of the arm have none."""
-    own = state.memory[OWN_VARIANCE, arm]
-    return own if own > 0.0 else pooled_moments.variance(state.shared)
+    return pooled_moments.variance_of(state.shared, state.memory[OWN_VARIANCE, arm])
 
 
 @kernel
-def size(state: PolicyState, arm: int) -> float:
-    """Return the effective size w^2 / k; 0 without rewards."""
-    return state.memory[SIZE, arm]
-
-
-@kernel
-def weights(state: PolicyState, arm: int) -> Weights:
-    """Return w and k."""
-    return Weights(state.memory[W, arm], state.memory[K, arm])
-
-
-@kernel
-def log_forgetting(state: PolicyState, arm: int) -> float:
-    """Return log(lambda), with a finite value for log(0)."""
-    return adaptive.log_forgetting(adaptive.load(state.memory, arm))
+def estimate(state: PolicyState, arm: int) -> Estimate:
+    """Return the adaptive mean, w^2 / k, w and k, and the logarithm of the forgetting factor."""
+    numbers = adaptive.load(state.memory, arm)
+    mean = numbers.mean if numbers.w > 0.0 else math.inf
+    return Estimate(mean, adaptive.size(numbers), numbers.w, numbers.k, adaptive.log_forgetting(numbers))
 
 
 @kernel
@@ -158,11 +142,9 @@ class UnitFree(Memory):
         slots=SLOTS,
         start=start,
         learn=learn,
-        mean=mean,
-        weights=weights,
-        size=size,
-        laws=(*pooled_moments.laws(mean, variance, size), ("gamma", gamma)),
-        fading=log_forgetting,
+        estimate=estimate,
+        laws=(*pooled_moments.laws(MEAN, SIZE, variance), ("gamma", gamma)),
+        fading=True,
         params=UnitFreeParams,
         while_idle=None,  # an arm without rewards changes with those of others
     )

@@ -5,18 +5,19 @@ window may become longer from one reward to the next, not shorter.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from dynabandit.core.compilation import kernel
+from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyState, Reward
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.horizons.formulas import window_for
 from dynabandit.policies.memories import sample_mean
-from dynabandit.policies.memories.base import NOBODY, Memory
+from dynabandit.policies.memories.base import NOBODY, Estimate, Memory, MemoryKernels
 from dynabandit.policies.memories.sample_mean import SampleMean, Sums
 from dynabandit.policies.part import Setting
 from dynabandit.validation import BOUNDED, check_field, integer, number
@@ -24,6 +25,8 @@ from dynabandit.validation import BOUNDED, check_field, integer, number
 COUNT = 0  # how many rewards so far
 RING = 1  # from here on: pairs of arm and reward
 GONE = -1.0  # in place of the arm of a reward that has left the window or was forgotten
+
+learn_reward = SampleMean.kernels.learn
 
 
 class Params(NamedTuple):
@@ -79,21 +82,26 @@ def retract(state: Sums, reward: float) -> Sums:
     return Sums(total, max(state.squares - reward * reward, 0.0), plays)
 
 
-@kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> int:
+@inlined_kernel
+def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate:
     """Add a reward to the window."""
-    return observe(state, arm, reward.value, params.window)
+    push(state.shared, arm, reward.value)
+    return learn_reward(state, arm, reward, params)
 
 
 @kernel
-def observe(state: PolicyState, arm: int, value: float, window: int) -> int:
-    """Add a reward and return the arm whose oldest reward leaves the window, or NOBODY."""
+def drop(state: PolicyState, params: Params) -> int:
+    """Remove the reward that leaves the window with the next one."""
+    return drop_oldest(state, params.window)
+
+
+@kernel
+def drop_oldest(state: PolicyState, window: int) -> int:
+    """Remove the reward that leaves a window of this length with the next one; return its arm, or NOBODY."""
     memory = state.memory
     leaving, earlier = take_oldest(state.shared, window)
     if leaving != NOBODY:
         sample_mean.store(memory, leaving, retract(sample_mean.load(memory, leaving), earlier))
-    sample_mean.observe_arm(state, arm, value)
-    push(state.shared, arm, value)
     return leaving
 
 
@@ -118,11 +126,25 @@ def all_rewards_so_far(state: PolicyState, number: int, params: Any) -> float:
 
 
 @kernel
-def growing_learn(state: PolicyState, arm: int, reward: Reward, params: GrowingParams) -> int:
-    """Add a reward to a window whose length depends on the number of rewards; it grows by at most one per reward."""
+def growing_drop(state: PolicyState, params: GrowingParams) -> int:
+    """Do the same for a window whose length depends on the number of rewards; it grows by at most one per reward."""
     rewards = state.shared[COUNT] + 1.0
     window = math.ceil(min(params.scale * rewards**params.alpha, rewards, params.capacity))
-    return observe(state, arm, reward.value, window)
+    return drop_oldest(state, window)
+
+
+def window_kernels(drop: Callable[..., int], clock: Callable[..., float], params: type) -> MemoryKernels:
+    """Return the kernels of a window: those of the sample mean, of the rewards that are left."""
+    return SampleMean.kernels._replace(
+        learn=learn,
+        drop=drop,
+        clock=clock,
+        forget=forget,
+        shares=True,
+        counts_rewards=False,
+        params=params,
+        while_idle=None,
+    )
 
 
 class _Window(Memory):
@@ -160,15 +182,7 @@ class Window(_Window):
 
     name = "window"
     follows_horizon = True
-    kernels = SampleMean.kernels._replace(
-        learn=learn,
-        clock=rewards_in_window,
-        forget=forget,
-        shares=True,
-        counts_rewards=False,
-        params=Params,
-        while_idle=None,
-    )
+    kernels = window_kernels(drop, rewards_in_window, Params)
 
     window: int | None = None
 
@@ -222,15 +236,7 @@ class GrowingWindow(_Window):
     """
 
     name = "growing-window"
-    kernels = SampleMean.kernels._replace(
-        learn=growing_learn,
-        clock=all_rewards_so_far,
-        forget=forget,
-        shares=True,
-        counts_rewards=False,
-        params=GrowingParams,
-        while_idle=None,
-    )
+    kernels = window_kernels(growing_drop, all_rewards_so_far, GrowingParams)
 
     alpha: float = 0.5
     scale: float = 12.3

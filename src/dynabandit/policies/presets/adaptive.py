@@ -23,7 +23,7 @@ FOR_A_VARIANCE = (
     "The number of plays of each arm before the policy decides, so that a variance can be estimated; 10 in the paper."
 )
 KERNELS = Adaptive.kernels
-start_memory, learn_memory, size_of = KERNELS.start, KERNELS.learn, KERNELS.size
+start_memory, learn_memory, estimate_of = KERNELS.start, KERNELS.learn, KERNELS.estimate
 # The rows that AFF-d-Greedy and AFF-UCB1 keep after those of the memory
 MEMORY_SLOTS = KERNELS.slots
 W, VARIANCE, CHANGE = (MEMORY_SLOTS.index(name) for name in ("w", "variance", "change"))
@@ -384,7 +384,7 @@ def score_ucb1(state: PolicyState, arm: int, step: Step, params: UCB1Params) -> 
     if pending > 0:
         mean = expected_mean(memory[INDEX, arm], pending)
         if idle == 0:
-            return hoeffding.score(mean, size_of(state, arm) + pending, 0.0, params.rule)
+            return hoeffding.score(mean, estimate_of(state, arm).size + pending, 0.0, params.rule)
         variance = max(memory[VARIANCE, arm], params.variance_floor)
         return mean + math.sqrt(variance / (memory[W, arm] + pending)) * growth(idle, step.arms)
     if idle >= step.table.size:

@@ -28,7 +28,7 @@ class DUCB(HorizonPreset):
     """
 
     name = "d-ucb"
-    made_of = Discount, ucb.UCB(xi=0.6, scale=2.0)
+    made_of = Discount, ucb.UCB(xi=2.4)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -205,9 +205,9 @@ def mean_conversion(state: PolicyState, number: int, params: Params) -> float:
 
 @kernel
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
-    conversion, size = mixture.estimate_with_zeros(conversion_part(state), arm, step, params, step.common)
+    conversion, size = mixture.mean_and_size_with_zeros(conversion_part(state), arm, step, params, step.common)
     drawn = beta(size * conversion, size * (1.0 - conversion), step.random, SCORE, step.number, arm)
-    center, size = mixture.estimate(state, arm, step, params)
+    center, size = mixture.mean_and_size(state, arm, step, params)
     if state.memory[COUNT + MEMORIES - 1, arm] == 0.0:  # no amount yet
         center = mixture.mean_of_numbers(state, step.number, params)
     variance = mixture.normal_noise(state, arm)

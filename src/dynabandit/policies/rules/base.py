@@ -54,7 +54,7 @@ class RuleKernels(NamedTuple):
     """Whether the score follows the weight of a memory that fades while an arm is idle."""
     faded: Callable[..., float] | None = None
     """faded(stored, mean, log_kept, idle, arms, level, params): the same score for an arm of a memory that fades
-    exponentially."""
+    exponentially; infinity if it has no rewards."""
     rescaled: Callable[..., Any] | None = None
     """rescaled(stored, factor): the numbers to store after all weights were multiplied by a factor."""
     size_left: Callable[..., float] = size_left

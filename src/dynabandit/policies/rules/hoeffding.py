@@ -121,7 +121,9 @@ def store_size(mean: float, size: float, w: float, k: float, params: KLParams) -
 def kl_faded(
     stored: StoredSize, mean: float, log_kept: float, idle: int, arms: int, level: float, params: KLParams
 ) -> float:
-    """Return the bound of an idle arm, whose size is never less than one observation."""
+    """Return the bound of an idle arm, whose size is never less than one observation; infinity without rewards."""
+    if stored.size == 0.0:
+        return math.inf
     size = stored.size * exp_negative(log_kept * (float(idle) / float(arms)))
     return upper_bound(mean, stored.negentropy, params.level / max(size, 1.0))
 

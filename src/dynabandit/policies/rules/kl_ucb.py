@@ -37,8 +37,10 @@ class StoredWidth(NamedTuple):
 @kernel
 def level(clock: float, unit: float, params: Params) -> float:
     """Return log t + c log log t, where t is the clock; a weight is its stored number times `unit`."""
-    logarithm = math.log(max(clock, 1.0))
-    return (logarithm + params.loglog * math.log(max(logarithm, 1.0))) / unit
+    level = math.log(clock)
+    if params.loglog > 0.0:  # a logarithm for each arm would take long where each has a clock of its own
+        level += params.loglog * math.log(max(level, 1.0))
+    return level / unit
 
 
 @kernel

@@ -14,7 +14,6 @@ WIDEST = 1e150  # the width of an arm whose weight has underflowed; times the le
 
 class Params(NamedTuple):
     xi: float
-    scale: float
 
 
 class Stored(NamedTuple):
@@ -27,7 +26,7 @@ class Stored(NamedTuple):
 @kernel
 def level(clock: float, unit: float, params: Params) -> float:
     """Return the factor of all widths; a weight is its stored number times `unit`."""
-    return params.scale * math.sqrt(params.xi * math.log(max(clock, 1.0)) / unit)
+    return math.sqrt(params.xi * math.log(clock) / unit)
 
 
 @kernel
@@ -58,20 +57,18 @@ def rescaled(stored: Stored, factor: float) -> Stored:
 class UCB(Rule):
     r"""Play the arm with the largest upper confidence bound: its mean plus a bonus for its uncertainty.
 
-    .. math:: \bar{x} + s \sqrt{\frac{\xi \log t}{N}}
+    .. math:: \bar{x} + \sqrt{\frac{\xi \log t}{N}}
 
     Parameters
     ----------
     xi
-        The exploration constant, at least 0: 2 for UCB, 0.6 in the discounted and sliding-window forms.
-    scale
-        A factor of the bonus, at least 0.
+        The exploration constant, at least 0: 2 for UCB, 0.6 with a sliding window, 2.4 with a discount.
 
     Examples
     --------
     >>> import dynabandit as db
     >>> db.rules.UCB(xi=0.6).parameters
-    {'xi': 0.6, 'scale': 1.0}
+    {'xi': 0.6}
 
     References
     ----------
@@ -92,11 +89,9 @@ class UCB(Rule):
     )
 
     xi: float = 2.0
-    scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_field(self, "xi", number, 0.0, LARGEST_FACTOR)
-        check_field(self, "scale", number, 0.0, LARGEST_FACTOR)
 
     def params(self, setting: Setting) -> Params:
-        return Params(self.xi, self.scale)
+        return Params(self.xi)

@@ -48,7 +48,7 @@ def in_block(state: PolicyState) -> PolicyState:
 @inlined_kernel
 def params_in_block(state: PolicyState) -> Any:
     """Return the parameters of SW-UCB."""
-    return ParamsInBlock(window.Params(int(state.shared[WINDOW])), ucb.Params(XI, 1.0), NoParams(0.0))
+    return ParamsInBlock(window.Params(int(state.shared[WINDOW])), ucb.Params(XI), NoParams(0.0))
 
 
 @kernel

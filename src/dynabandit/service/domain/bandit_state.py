@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dynabandit.bandit import Bandit
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 from dynabandit.service.domain.applied_changes import apply_change
 from dynabandit.service.domain.arm_choice import columns_of_decision, first_propensities, place_propensities
 from dynabandit.service.domain.deciders import Deciders

@@ -10,7 +10,7 @@ import msgspec
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.contexts import make_contexts
-from dynabandit.bandit.serialization import plain
+from dynabandit.core.json_values import plain
 from dynabandit.policies import AUTO, Policy, resolved
 from dynabandit.service import api_types, field_types, monitoring_types
 from dynabandit.service.domain.applied_changes import apply_arm_change, new_bandit

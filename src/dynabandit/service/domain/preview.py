@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from dynabandit.bandit import Bandit
+from dynabandit.bandit.compiled import compiled_count_choices
 from dynabandit.service import api_types
 from dynabandit.service.domain.bandit_state import LoggedState
 from dynabandit.service.domain.decisions import MAX_DRAWS
@@ -11,7 +12,7 @@ from dynabandit.service.domain.log_start import read_start
 from dynabandit.service.domain.warm_start import WarmStart, log_compilation
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.stores import Store
-from dynabandit.simulation.compiled import compiled_count_choices, compiled_learn_many
+from dynabandit.simulation.compiled import compiled_learn_many
 
 Check = Callable[[], None]
 

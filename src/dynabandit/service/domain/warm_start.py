@@ -6,6 +6,12 @@ from typing import Any
 
 from dynabandit.bandit import Bandit
 from dynabandit.bandit.arm_tree import choose_in_tree
+from dynabandit.bandit.compiled import (
+    compiled_choose,
+    compiled_choose_in_context,
+    compiled_learn,
+    compiled_learn_in_context,
+)
 from dynabandit.bandit.live_policies import models_size
 from dynabandit.choosing.draw_tree import MANY_ARMS, uses_draw_tree
 from dynabandit.core.code_cache import is_cached
@@ -19,13 +25,7 @@ from dynabandit.service.domain.log_start import LogStart, read_start
 from dynabandit.service.errors import InvalidValueError
 from dynabandit.service.logging_setup import log
 from dynabandit.service.stores import Store
-from dynabandit.simulation.compiled import (
-    compiled_choose,
-    compiled_choose_in_context,
-    compiled_learn,
-    compiled_learn_in_context,
-    compiled_learn_many,
-)
+from dynabandit.simulation.compiled import compiled_learn_many
 
 MAX_STATE = 4_000_000  # numbers that a policy may keep, 32 MB: of each arm times the arms, and besides
 ROUNDS = 8

@@ -25,7 +25,7 @@ from dynabandit.policies.base import PolicyFunctions
 from dynabandit.simulation.code_versions import device_version
 from dynabandit.simulation.cuda import not_inlined, philox_words  # noqa: F401  # they change how kernels are compiled
 from dynabandit.simulation.cuda.group_shapes import LANES, GroupShape
-from dynabandit.simulation.stepper import Block, Paths, Record, Replications, add_switches, make_play_replication
+from dynabandit.simulation.stepper import Block, Paths, Record, Replications, add_changes, make_play_replication
 
 FULL = 0xFFFFFFFF
 NOTHING = -math.inf
@@ -295,13 +295,13 @@ def spread_kernel() -> Any:
 
 
 @functools.cache
-def switch_kernel() -> Any:
-    """Return the CUDA kernel that counts the switches of the best arm, one thread per replication."""
+def change_kernel() -> Any:
+    """Return the CUDA kernel that counts the changes of the best arm, one thread per replication."""
 
-    def count(means, best, steps, incumbent, switches):  # type: ignore[no-untyped-def]
+    def count(means, best, steps, incumbent, changes):  # type: ignore[no-untyped-def]
         row = cuda.grid(1)
         if row < means.shape[0]:
             end = row + 1
-            add_switches(means[row:end], best[row:end], steps, incumbent[row:end], switches[row:end])
+            add_changes(means[row:end], best[row:end], steps, incumbent[row:end], changes[row:end])
 
     return compiled_for_cuda(count)

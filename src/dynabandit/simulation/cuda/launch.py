@@ -10,7 +10,6 @@ import numpy as np
 from dynabandit.choosing.choose_arm import SCRATCH_ROWS, is_pruned
 from dynabandit.choosing.draw_tree import new_draw_trees, tree_shape, uses_draw_tree
 from dynabandit.core.records import to_row
-from dynabandit.core.streams import Stream, shifted
 from dynabandit.environments import Environment
 from dynabandit.environments.base import cells_per_step
 from dynabandit.environments.delays import NO_DELAY
@@ -53,25 +52,20 @@ def _in_one_line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(" :")
 
 
-def run(
-    request: SimulationRequest, records: dict[str, Record], replications: int, block: int | None, precision: str
-) -> None:
+def run(request: SimulationRequest, records: dict[str, Record]) -> None:
     """Run all replications of all policies, divided among all GPUs."""
 
     def run_part(low: int, high: int, progress: Progress) -> None:
-        part = request._replace(random=shifted(request.random, low), progress=progress)
         rows = {label: part_of(record, low, high) for label, record in records.items()}
-        _run_on_device(part, rows, high - low, block, precision)
+        _run_on_device(request.part(low, high)._replace(progress=progress), rows)
 
-    run_divided(run_part, replications, request.horizon, request.progress)
+    run_divided(run_part, request.replications, request.horizon, request.progress)
 
 
-def _run_on_device(
-    request: SimulationRequest, records: dict[str, Record], replications: int, block: int | None, precision: str
-) -> None:
+def _run_on_device(request: SimulationRequest, records: dict[str, Record]) -> None:
     """Run all replications on the active GPU, first the policies in double precision, then those in single."""
     halves = [
-        {label: policy for label, policy in request.policies.items() if in_single(policy, precision) is single}
+        {label: policy for label, policy in request.policies.items() if in_single(policy, request.precision) is single}
         for single in (False, True)
     ]
     share = 1.0 / sum(1 for half in halves if half)
@@ -79,7 +73,7 @@ def _run_on_device(
     for single, policies in enumerate(halves):
         if policies:
             part = request._replace(policies=policies, progress=_within(request.progress, begun, share))
-            _run(part, {label: records[label] for label in policies}, replications, block, bool(single))
+            _run(part, {label: records[label] for label in policies}, bool(single))
             begun += share
 
 
@@ -88,20 +82,18 @@ def _within(progress: Progress, begun: float, share: float) -> Progress:
     return lambda done, total: progress(int(begun * total + share * done), total)
 
 
-def _run(
-    request: SimulationRequest, records: dict[str, Record], replications: int, block: int | None, single: bool
-) -> None:
+def _run(request: SimulationRequest, records: dict[str, Record], single: bool) -> None:
     """Run all replications, as many at a time as the GPU's memory holds."""
     kept = max(sum(part[:1].nbytes for part in record[1:]) for record in records.values())
     if request.delay is not None:
         kept += sum(part.nbytes for part in empty_queue(request.delay, request.horizon))
+    replications = request.replications
     size = min(replications, fitting(request.environment, request.policies, request.horizon, kept, free_bytes()))
     shape = group_shape(request.environment.arms, size)
     for low in range(0, replications, size):
         high = min(low + size, replications)
         rows = {label: part_of(record, low, high) for label, record in records.items()}
-        batch = _Batch(request, rows, shifted(request.random, low), high - low, shape, block, single)
-        batch.run(low, replications)
+        _Batch(request.part(low, high), rows, shape, single).run(low, replications)
 
 
 def block_bytes(free: int) -> int:
@@ -133,26 +125,17 @@ def fitting(environment: Environment, policies: Mapping[str, Policy], horizon: i
 class _Batch:
     """Some replications on the GPU: as many as requested, plus those that fill the last warp."""
 
-    def __init__(
-        self,
-        request: SimulationRequest,
-        rows: dict[str, Record],
-        random: Stream,
-        replications: int,
-        shape: GroupShape,
-        block: int | None,
-        in_single: bool,
-    ) -> None:
+    def __init__(self, request: SimulationRequest, rows: dict[str, Record], shape: GroupShape, in_single: bool) -> None:
         from numba import cuda
 
         from dynabandit.simulation.cuda import kernels
 
-        self.request, self.rows, self.random, self.asked = request, rows, random, replications
+        self.request, self.rows, block = request, rows, request.block
         self.cuda, self.kernels, self.in_single = cuda, kernels, in_single
         self.float = np.float32 if in_single else np.float64
         arms = request.environment.arms
         self.shape = shape
-        self.replications = _round_up(replications, LANES // shape.width)
+        self.replications = _round_up(request.replications, LANES // shape.width)
         step_bytes = np.dtype(self.float).itemsize * self.replications * cells_per_step(request.environment)
         fitting = max(1, block_bytes(free_bytes()) // step_bytes)
         self.steps = min(request.horizon, fitting if block is None else block)
@@ -178,10 +161,10 @@ class _Batch:
 
     def spread(self, rows: np.ndarray, index: Any, *, exact: bool = False) -> Any:
         """Return an array on the GPU with the row of its index for each replication."""
-        there = self.send(rows, exact=exact)
-        copies = self.empty(rows.shape[1:], there.dtype)
+        on_device = self.send(rows, exact=exact)
+        copies = self.empty(rows.shape[1:], on_device.dtype)
         size = math.prod(rows.shape[1:])
-        flat = there.reshape(len(rows), size), index, copies.reshape(self.replications, size)
+        flat = on_device.reshape(len(rows), size), index, copies.reshape(self.replications, size)
         self.kernels.spread_kernel()[self.launch(size)](*flat)
         return copies
 
@@ -191,10 +174,10 @@ class _Batch:
 
     def run(self, done: int, total: int) -> None:
         """Play all policies on all blocks of steps."""
-        switches, blocks = self._switches(), self._blocks()
+        changes, blocks = self._changes(), self._blocks()
         begun = next(blocks)  # the GPU computes the first means while the states are made
         players = {
-            label: _Player(self, policy, self.rows[label], switches) for label, policy in self.request.policies.items()
+            label: _Player(self, policy, self.rows[label], changes) for label, policy in self.request.policies.items()
         }
         launched: list[tuple[Any, int]] = []  # blocks that have not been reported: the event of their end, and the step
         done_before = done * self.request.horizon
@@ -215,7 +198,7 @@ class _Batch:
     def _report(self, ended: Any, steps: int, done_before: int, total: int) -> None:
         """Wait for the end of a block of all policies, and report the progress."""
         ended.synchronize()
-        self.request.progress(done_before + self.asked * steps, total * self.request.horizon)
+        self.request.progress(done_before + self.request.replications * steps, total * self.request.horizon)
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Fill the means with one block of the paths after the other; yield first step and length."""
@@ -223,36 +206,37 @@ class _Batch:
         state = self.empty((environment.state_size(), environment.arms))
         shape = group_shape(environment.arms, self.replications, MANY_PATH_LANES)
         write = self.kernels.path_kernel(environment.functions, shape, in_single=self.in_single)
-        for first in range(1, self.request.horizon + 1, self.steps):
-            length = min(self.steps, self.request.horizon + 1 - first)
+        horizon, random = self.request.horizon, self.request.random
+        for first in range(1, horizon + 1, self.steps):
+            length = min(self.steps, horizon + 1 - first)
             write[self.launch(shape.width, shape.threads)](
-                state, self.params, self.table, self.means, self.best, self.features, first, length, *self.random
+                state, self.params, self.table, self.means, self.best, self.features, first, length, *random
             )
             yield first, length
 
-    def _switches(self) -> np.ndarray:
-        """Count the switches of the best arm on each path, if a policy needs them."""
-        switches = np.zeros(self.replications, dtype=np.int64)
-        if not self.request.needs_switches:
-            return switches
-        incumbent, counts = self.send(np.full(self.replications, -1)), self.send(switches)
+    def _changes(self) -> np.ndarray:
+        """Count the changes of the best arm on each path, if a policy needs them."""
+        changes = np.zeros(self.replications, dtype=np.int64)
+        if not self.request.needs_changes:
+            return changes
+        incumbent, counts = self.send(np.full(self.replications, -1)), self.send(changes)
         for _, length in self._blocks():
-            self.kernels.switch_kernel()[self.launch(1)](self.means, self.best, length, incumbent, counts)
+            self.kernels.change_kernel()[self.launch(1)](self.means, self.best, length, incumbent, counts)
         return counts.copy_to_host()
 
 
 class _Player:
     """One policy of a batch, with its state on the GPU."""
 
-    def __init__(self, batch: _Batch, policy: Policy, row: Record, switches: np.ndarray) -> None:
+    def __init__(self, batch: _Batch, policy: Policy, row: Record, changes: np.ndarray) -> None:
         arms, horizon = batch.request.environment.arms, batch.request.horizon
         self.batch, self.policy, self.row = batch, policy, row
         law, delay = batch.request.environment.reward_functions, batch.request.delay
         context = batch.request.environment.context
-        states, index = distinct_states(policy, arms, switches, horizon, law, delay, context)
-        there = batch.send(index)
+        states, index = distinct_states(policy, arms, changes, horizon, law, delay, context)
+        index_on_device = batch.send(index)
         self.state = [
-            batch.spread(part, there, exact=name == "optimal")
+            batch.spread(part, index_on_device, exact=name == "optimal")
             if part.size
             else batch.empty((1,) * (part.ndim - 1), part.dtype)
             for name, part in states._asdict().items()
@@ -281,24 +265,24 @@ class _Player:
 
     def play(self, first: int, length: int) -> None:
         """Play a block of steps."""
-        batch = self.batch
-        cursor = int(np.searchsorted(batch.request.times, first))
+        batch, request = self.batch, self.batch.request
+        cursor = int(np.searchsorted(request.times, first))
         self.kernel[batch.launch(self.shape.width, self.shape.threads)](
             *self.state, *self.record, self.table, self.scratch, self.trees, batch.means, batch.best, batch.features,
-            batch.law, batch.params, *self.delays, first, length, self.policy.burn_in, cursor, self.row.arms.size > 0,
-            *batch.random,
+            batch.law, batch.params, *self.delays, first, length, self.policy.burn_in, cursor, request.keeps_steps,
+            *request.random,
         )  # fmt: skip
 
     def prepare_collecting(self) -> None:
         """Write to the arrays of the record, so that the system gives them memory while the GPU is busy."""
-        for here in self.row[1:]:
-            here.fill(0)
+        for array in self.row[1:]:
+            array.fill(0)
 
     def collect(self) -> None:
         """Copy back what was recorded."""
-        for here, there in zip(self.row[1:], self.record[1:], strict=True):
-            if here.size:
-                there[: len(here)].copy_to_host(here)
+        for host, device in zip(self.row[1:], self.record[1:], strict=True):
+            if host.size:
+                device[: len(host)].copy_to_host(host)
 
 
 def _round_up(count: int, multiple: int) -> int:
