@@ -1,6 +1,5 @@
 """Estimators of the mean reward of an arm: views of memories, which keep and compute everything."""
 
-import inspect
 import math
 from collections import deque
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.docstrings import descriptions_of, with_parameters
+from dynabandit.core.docstrings import inherit_parameters
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.memories import adaptive, sample_mean, unit_free, window
 from dynabandit.policies.memories.base import Memory
@@ -130,7 +129,7 @@ class MemoryEstimator(Estimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "memory_kind" in vars(cls):
-            cls.__doc__ = with_parameters(inspect.cleandoc(cls.__doc__ or ""), descriptions_of(cls.memory_kind))
+            inherit_parameters(cls, cls.memory_kind)
 
     def __init__(self, memory: Memory, state: Any) -> None:
         self._memory = memory
