@@ -117,7 +117,7 @@ same-decisions: $(READY)
 mutants: $(READY)
 	$(BIN)/python mutants/run.py $(MUTANTS)
 
-# Branch coverage of core, estimators, policies and environments by the tests of `interpreted`
+# Branch coverage of core, choosing, estimators, policies and environments by the tests of `interpreted`
 coverage: $(READY)
 	$(BIN)/python mutants/branch_coverage.py
 

@@ -86,7 +86,8 @@ def rows(ids: list[str]) -> list[Row]:
     """Return the requests."""
     decide, rank = "/v1/bandits/small/decisions", "/v1/bandits/personal/personalizer/v1.0/rank"
     many, reward = "/v1/bandits/many/decisions", f"/v1/decisions/{ids[0]}/reward"
-    wide = "/v1/bandits/wide/decisions"
+    wide, models = "/v1/bandits/wide/decisions", "/v1/bandits/models/decisions"
+    context = json.dumps({"context": {f"x{number}": number for number in range(21)}})
     deep = '{"a":' * 400 + "1" + "}" * 400
     long_name = "n" * 900
     local = '"id":"x","decider":"0123456789abcdef","first":1,"base":1'
@@ -116,6 +117,9 @@ def rows(ids: list[str]) -> list[Row]:
          lambda: filled('{"among":[', (f'"{chr(0x1FFF)}{number:\u0345<199}"' for number in range(1000)), "]}")),
         ("count=1000", "POST", decide, lambda: '{"count":1000}'),
         ("count=1000, 100 arms", "POST", many, lambda: '{"count":1000}'),
+        ("rank=50, 1,000 arms", "POST", many, lambda: '{"rank":50}'),
+        ("rank=20, 100 arms with models", "POST", models, lambda: context.replace("{", '{"rank":20,', 1)),
+        ("count=200, 100 arms with models", "POST", models, lambda: context.replace("{", '{"count":200,', 1)),
         ("context, many numbers", "POST", wide,
          lambda: filled('{"context":{', (f'"f{n}":{inner(1000)}' for n in range(256)), "}}")),
         ("context, last is wrong", "POST", wide,
@@ -229,6 +233,9 @@ def prepare(server: Running) -> list[str]:
     for _ in range(9):
         made = json.loads(send(port, "POST", "/v1/bandits/small/decisions", '{"count":1000}'))["decisions"]
         ids += [one["decision"] for one in made]
+    features = {f"x{number}": "number" for number in range(21)}
+    some_arms = [str(number) for number in range(100)]
+    send(port, "PUT", "/v1/bandits/models", json.dumps({"arms": some_arms, "policy": "auto", "features": features}))
     send(port, "PUT", "/v1/bandits/ts", json.dumps({"arms": [str(number) for number in range(200)], "policy": "ts"}))
     send(port, "POST", "/v1/bandits/ts/decisions", '{"count":2}')
     rank = {"actions": [{"id": one, "features": []} for one in ("a", "b")], "contextFeatures": []}
@@ -242,6 +249,7 @@ def send(port: int, method: str, path: str, body: str) -> bytes:
     answer = connection.getresponse()
     content = answer.read()
     connection.close()
+    assert answer.status < 500, content
     return b"%d %s" % (answer.status, content[:90]) if answer.status >= 300 else content
 
 

@@ -1,4 +1,4 @@
-"""Mutation testing of the core, estimators, policies and environments: does a test notice every small change?
+"""Mutation testing of core, choosing, estimators, policies and environments: does a test notice every small change?
 
 Each mutant (generation.py) meets the tests that reach it (coverage_map.py), the fastest first, in a forked process
 (execution.py), until one fails. Everything is interpreted. The order of mutants is drawn from `--seed`, so that a run

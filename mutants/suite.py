@@ -9,12 +9,12 @@ __all__ = ["MUTATED", "OPTIONS", "ROOT", "SOURCE", "TESTS", "discard_output", "p
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dynabandit"
-MUTATED = ("core/", "estimators/", "policies/", "environments/", "stats/settling_age.py")
+MUTATED = ("core/", "choosing/", "estimators/", "policies/", "environments/", "stats/settling_age.py")
 TESTS = (  # what `make interpreted` runs but for the service, and the examples in docstrings
     "tests/core", "tests/estimators", "tests/policies", "tests/environments", "tests/stats/test_settling_age.py",
     "tests/offline/test_replay_oracle.py", "tests/simulation/test_traces.py", "tests/bandit",
     "tests/golden/test_paths.py", "tests/golden/test_saved_bandits.py", "src/dynabandit/core",
-    "src/dynabandit/estimators", "src/dynabandit/policies", "src/dynabandit/environments",
+    "src/dynabandit/choosing", "src/dynabandit/estimators", "src/dynabandit/policies", "src/dynabandit/environments",
 )  # fmt: skip
 OPTIONS = (
     "-p", "_hypothesis_pytestplugin", "-p", "no:cacheprovider", "--assert=plain", "--tb=no", "--no-header", "-q",

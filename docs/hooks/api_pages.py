@@ -283,7 +283,9 @@ class _Writer:
         """Link public names, unless they are parameters, and the guides."""
 
         def link(found: re.Match[str]) -> str:
-            name = re.sub(r"^(dynabandit|db)\.((policies|environments|estimators)\.)?", "", found[1])
+            name = re.sub(
+                r"^(dynabandit|db)\.((policies|environments|estimators|memories|rules|detectors)\.)?", "", found[1]
+            )
             for known in (f"{self.entry.anchor}.{name}", name):
                 if name not in own and known in self.links:
                     return f"[`{found[1]}`]({self.links[known]})"

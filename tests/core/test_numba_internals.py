@@ -333,6 +333,25 @@ def test_a_numba_with_other_names_compiles_as_usual() -> None:
 
 
 @needs_compiler
+def test_compiled_code_that_names_a_module_of_another_version_is_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    def fresh() -> Any:
+        return compile_once(numba.njit(cache=True, **CPU_OPTIONS)(increase), tmp_path)
+
+    with cache_directory(numba.config, tmp_path):
+        assert fresh()(1.0) == 2.0
+        [code] = tmp_path.rglob("*.nbc")
+        code.write_bytes(b"cdynabandit.moved\nname\n.")  # a pickle that names what is not there
+        function = fresh()
+        assert function(1.0) == 2.0
+        function = fresh()
+        assert (function(1.0), function.stats.cache_hits.total()) == (2.0, 1)
+
+
+@needs_compiler
 def test_a_thread_can_be_asked_to_stop_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     function: Any = compiled(lambda x: increase(x) - 1.0)

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
+from dynabandit.core.docstrings import descriptions_of
 from dynabandit.estimators import (
     AdaptiveForgetting,
     Belief,
     CatoniMean,
     Estimator,
     FixedForgetting,
+    LeastSquares,
     SampleMean,
     SlidingWindow,
     UnitFreeForgetting,
@@ -225,6 +227,13 @@ def test_the_state_is_that_of_the_memory() -> None:
     unit_free_params = UnitFreeForgetting().params[0]
     assert UnitFreeForgetting().update(7).state == observe_unit_free(START, 7.0, unit_free_params)
     assert tuple(unit_free_params) == (0.0001, 0.0)
+
+
+def test_an_estimator_describes_the_parameters_of_its_memory_below_its_own_text() -> None:
+    for kind, memory in ((AdaptiveForgetting, db.memories.Adaptive), (UnitFreeForgetting, db.memories.UnitFree)):
+        assert descriptions_of(kind) == descriptions_of(memory)
+        assert "estimate.mean" in (kind.__doc__ or "") or "euros.mean" in (kind.__doc__ or "")
+    assert list(descriptions_of(LeastSquares)) == ["dimension", "prior", "forgetting", "step_size, memory"]
 
 
 def test_parameters_have_the_documented_defaults_and_limits() -> None:

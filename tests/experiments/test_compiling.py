@@ -17,12 +17,12 @@ COMPILE = """
 import dynabandit as db
 from dynabandit.experiments import ProgressReporter
 from dynabandit.experiments.compiling import compile_ahead
-policies = [(db.policy(name), arms) for name in ("cusum-ucb", "uniform") for arms in (2, 50)]
+policies = [(db.policy(name), arms) for name in ("sw-ucb", "uniform") for arms in (2, 50)]
 compile_ahead(policies, [db.environment("case-3")], False, jobs=2, reporter=ProgressReporter())
 """
 SIMULATE = """
 import dynabandit as db
-for simulation in db.compare(["cusum-ucb", "uniform"], "case-3", horizon=100, replications=3).values():
+for simulation in db.compare(["sw-ucb", "uniform"], "case-3", horizon=100, replications=3).values():
     print(simulation.policy.name, *(value.hex() for value in simulation.total_regret))
 """
 

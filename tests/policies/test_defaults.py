@@ -179,9 +179,18 @@ def test_a_parameter_may_be_at_its_limit_but_not_beyond(name: str, parameter: st
     for value in inside:
         kept = db.policy(name, **{parameter: value}).parameters[parameter]
         assert kept == (tuple(value) if isinstance(value, list) else value)
-    for value in outside:
-        with pytest.raises(ValueError, match=f"{parameter} must be"):
+    for value in (*outside, "x"):
+        with pytest.raises((TypeError, ValueError), match=f"{parameter} must be|unknown {parameter} 'x'"):
             db.policy(name, **{parameter: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"), [(name, one) for name, known in DEFAULTS.items() for one in known if one in NAMES]
+)
+@pytest.mark.parametrize("value", ["x", None, 3])
+def test_a_choice_is_one_of_those_that_there_are(name: str, parameter: str, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"(unknown {parameter} {value!r}|{parameter} must be)"):
+        db.policy(name, **{parameter: value})
 
 
 @pytest.mark.parametrize(
@@ -204,30 +213,6 @@ def test_a_prior_is_a_pair(prior: Any) -> None:
 def test_an_unknown_name_is_told_with_the_known_ones(name: Any) -> None:
     with pytest.raises(ValueError, match=r"unknown policy .* Known: .*ucb"):
         db.policy(name)
-
-
-# --- Sizes --------------------------------------------------------------------------------------------------
-
-SHARED = {  # numbers that all arms share, where there is more than one
-    "d-ucb": 2, "d-kl-ucb": 2, "sw-ucb": 3, "sw-kl-ucb": 3, "sw-ts": 3, "sw-ucb-sharp": 20_001, "borl": 20_040,
-    "mix-ts": 10, "mix-poisson-ts": 10, "mix-normal-ts": 13, "mix-revenue-ts": 23, "mix-lin-ucb": 18,
-    "kalman-ts": 12, "predictive-sampling": 12, "lm-dsee": 2, "rexp3": 2, "square-cb": 2, "fewa": 33, "w-swa": 3,
-    "glr-kl-ucb": 4, "glr-kl-ucb-diminishing": 4, "r-bocpd-ucb": 4, "ad-switch": 4, "m-ucb": 2, "m-kl-ucb": 2,
-    "master-ucb": 70, "normal-ts": 3, "robust-ucb": 3, "aff-normal-ts": 3, "aff-normal-ucb": 3, "aff-poisson-ts": 3,
-    "aff-revenue-ts": 5,
-}  # fmt: skip
-MORE_ROWS = {  # of an arm, besides its slots
-    "f-dsw-ts": 50, "changepoint-ts": 196, "kalman-ts": 12, "predictive-sampling": 12, "glr-kl-ucb": 128,
-    "glr-kl-ucb-diminishing": 128, "m-ucb": 800, "m-kl-ucb": 800, "r-bocpd-ucb": 96, "master-ucb": 64,
-    "ad-switch": 64, "raw-ucb": 64, "fewa": 64, "w-swa": 1000, "r-ed-ucb": 2000, "robust-ucb": 100,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_a_state_has_the_size_that_saved_ones_have(name: str) -> None:
-    policy = db.policy(name)
-    assert policy.shared_size() == SHARED.get(name, 1)
-    assert policy.memory_size() == len(policy.slots) + MORE_ROWS.get(name, 0)
 
 
 # --- Numbers ------------------------------------------------------------------------------------------------
@@ -270,17 +255,7 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
     ("mix-ts", {"strength": 3, "idle": 0.6}, 3, [3, 0.005, 0.0001, 2, 0.1, 0.6 / 3]),
     ("sw-ucb-sharp", {"scale": 2}, 3, [0.5, 2, 10_000]),
     ("lm-dsee", {"nu": 0.25, "a": 2}, 3, [3, 8, 0.6, 2, 0.25, 20]),
-    ("exp3-s", {"changes": 1, "horizon": 1000}, 3, [math.sqrt(3 * math.log(3000) / 1000), 1 / 1000, 3]),
-    ("exp3-s", {"changes": 1, "horizon": 2}, 3, [1, 1 / 2, 3]),
-    ("exp3-s", {"changes": 2, "horizon": 2}, 3, [1, 1 / 2, 3]),
-    (
-        "exp3-s",
-        {"changes": 2, "horizon": 1000},
-        3,
-        [math.sqrt(3 * (3 * math.log(3000) + math.e) / ((math.e - 1) * 1000)), 1 / 1000, 3],
-    ),
     ("exp3-s", {"exploration": 0.2, "sharing": 0.3}, 3, [0.2, 0.3, 3]),
-    ("rexp3", {"changes": 2, "horizon": 1000}, 3, [math.sqrt(3 * math.log(3) / ((math.e - 1) * 94)), 94, 3]),
     ("rexp3", {"batch": 100}, 2, [math.sqrt(2 * math.log(2) / ((math.e - 1) * 100)), 100, 2]),
     ("rexp3", {"batch": 100}, 1, [math.sqrt(math.log(2) / ((math.e - 1) * 100)), 100, 1]),  # as if of two arms
     ("rexp3", {"batch": 1}, 3, [1, 1, 3]),
@@ -414,6 +389,10 @@ SIZES: list[tuple[str, dict[str, Any], int, int]] = [  # rows of the memory, len
     ("aff-normal-ts", {}, 10 + 3, 3),
     ("aff-revenue-ts", {}, 2 * (10 + 3), 3 + 2),
     ("robust-ucb", {"window": 7}, 3 + 7, 3),
+    ("aff-normal-ucb", {}, 10 + 3, 3),
+    ("aff-poisson-ts", {}, 10 + 3, 3),
+    ("square-cb", {}, 1, 2),
+    ("mix-lin-ucb", {}, 1, 18),
 ]
 
 
@@ -448,23 +427,9 @@ def test_a_model_keeps_no_more_numbers_than_it_needs(names: Values, parameters: 
 # --- What kind of policy it is ------------------------------------------------------------------------------
 
 
-def test_scores_stand_still_where_only_a_play_moves_them() -> None:
-    static = {name for name, policy in POLICIES.items() if policy.functions.static_index}
-    assert static == {"eps-greedy", "aff-d-greedy", "aff-ucb2", "uniform"}
-
-
-def test_optimistic_policies_are_those_named_so() -> None:
-    optimistic = {name for name, policy in POLICIES.items() if policy.functions.optimistic}
-    assert optimistic == {"ots", "odts", "d-ots", "aff-ots", "mix-ts", "mix-normal-ts", "mix-poisson-ts"}
-
-
 def test_contextual_policies_are_those_that_read_features() -> None:
     kinds = {**POLICIES, **CONTEXTUAL_POLICIES}
     assert {name for name, kind in kinds.items() if kind.functions.contextual} == set(CONTEXTUAL_POLICIES)
-
-
-def test_only_oracle_policies_are_told_the_true_means() -> None:
-    assert {name for name, policy in POLICIES.items() if policy.informed} == {"best-arm", "oracle-restart"}
 
 
 def test_what_grows_or_fades_without_bound_is_kept_in_double_precision() -> None:

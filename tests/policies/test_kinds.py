@@ -161,15 +161,6 @@ def test_the_best_arm_is_played_again_as_soon_as_the_burn_in_is_over(name: str, 
         assert "".join(played) == "abcd" * burn_in + "c"
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_burn_in_is_zero_or_more_and_fits_into_the_steps_there_are(name: str) -> None:
-    for good in (0, 2**32 - 1):
-        assert db.policy(name, burn_in=good).burn_in == good
-    for bad in (-1, 2**32):
-        with pytest.raises(ValueError, match=f"burn_in must be a whole number of at least 0 .*, got {bad}"):
-            db.policy(name, burn_in=bad)
-
-
 def test_no_policy_of_the_registry_is_a_plugin_of_another_package() -> None:
     assert used_plugins() == []
     assert [is_contextual(name) for name in ("auto", "ucb", "lin-ucb")] == [False, False, True]

@@ -1,89 +1,14 @@
-"""The policies for rested arms against literal implementations of their papers, interpreted.
-
-The oracle follows the history that the policy made. Scores are compared to 1e-7; FEWA and wSWA have no scores in their
-papers, only arms that may be played.
-"""
+"""The policies for rested arms: windows, filters, runs and pending plays."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 import dynabandit as db
-from dynabandit.policies.base import Policy
 from dynabandit.policies.whole import r_ed_ucb, rotting, w_swa
-from oracles import fewa as fewa_oracle, r_ed_ucb as r_ed_ucb_oracle, raw_ucb as raw_ucb_oracle, w_swa as w_swa_oracle
+from oracles import raw_ucb as raw_ucb_oracle
 from tools.driver import Driver
-
-TOLERANCE = 1e-7
-History = list[tuple[int, float]]
-ALPHAS, SIGMAS = st.sampled_from([0.06, 0.5, 1.4, 4.0]), st.sampled_from([0.1, 0.5, 1.0])
-PARAMETERS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
-    "raw-ucb": {"alpha": ALPHAS, "sigma": SIGMAS},
-    "fewa": {"alpha": ALPHAS, "sigma": SIGMAS},
-    "w-swa": {
-        "alpha": st.sampled_from([0.02, 0.2, 1.0]),
-        "sigma": SIGMAS,
-        "capacity": st.sampled_from([1, 3, 1000]),
-    },
-    "r-ed-ucb": {
-        "alpha": ALPHAS,
-        "sigma": st.sampled_from([0.001, 0.1, 0.5]),
-        "epsilon": st.sampled_from([0.1, 0.25, 0.4]),
-        "window": st.sampled_from([1, 3, 1000]),
-    },
-}
-each_policy = pytest.mark.parametrize("name", PARAMETERS)
-
-
-def allowed(policy: Any, history: History, arms: int, step: int, scores: np.ndarray) -> set[int]:
-    """The arms that the oracle may play; an index must be that of the oracle, too."""
-    if policy.name == "fewa":
-        return fewa_oracle.candidates(history, arms, step, policy.alpha, policy.sigma)
-    if policy.name == "w-swa":
-        return w_swa_oracle.candidates(history, arms, policy.alpha, policy.sigma, policy.capacity)
-    if policy.name == "raw-ucb":
-        expected = [raw_ucb_oracle.index(history, arm, step, policy.alpha, policy.sigma) for arm in range(arms)]
-    else:
-        own = policy.alpha, policy.sigma, policy.epsilon, policy.window
-        expected = [r_ed_ucb_oracle.index(history, arm, step, *own) for arm in range(arms)]
-    np.testing.assert_allclose(scores, expected, rtol=TOLERANCE, atol=TOLERANCE)
-    best = max(expected)
-    return {arm for arm in range(arms) if expected[arm] == best or best - expected[arm] < TOLERANCE}
-
-
-def agrees_with_oracle(policy: Policy, arms: int, steps: int, seed: int, *, fractions: bool = False) -> None:
-    drawn = np.random.default_rng(seed)
-    means = np.repeat(drawn.random((4, arms)), -(-steps // 4), axis=0)[:steps]
-    rewards = means if fractions else (drawn.random((steps, arms)) < means).astype(float)
-    driver = Driver(policy, arms, seed)
-    history: History = []
-    for step, arm in driver.play(rewards):
-        if step > policy.burn_in * arms:
-            assert arm in allowed(policy, history, arms, step, driver.scores), step
-        history.append((arm, float(rewards[step - 1, arm])))
-
-
-@each_policy
-@settings(max_examples=15, deadline=None, derandomize=True)
-@given(data=st.data())
-def test_every_choice_is_that_of_the_oracle(name: str, data: st.DataObject) -> None:
-    policy = db.policy(name, **data.draw(st.fixed_dictionaries(PARAMETERS[name])))
-    arms, seed = data.draw(st.integers(2, 5)), data.draw(st.integers(0, 2**32))
-    agrees_with_oracle(policy, arms, steps=60, seed=seed)
-
-
-@each_policy
-def test_a_long_run_agrees_with_the_oracle(name: str) -> None:
-    policy = db.policy(name, sigma=0.02) if name == "r-ed-ucb" else db.policy(name)
-    agrees_with_oracle(policy, arms=3, steps=300, seed=42)
-
-
-@each_policy
-def test_rewards_between_zero_and_one_agree_with_the_oracle(name: str) -> None:
-    agrees_with_oracle(db.policy(name), arms=3, steps=70, seed=7, fractions=True)
 
 
 def test_every_full_window_has_the_mean_of_its_rewards() -> None:

@@ -450,9 +450,9 @@ def test_rewards_of_large_models_count_for_as_many_as_they_take_time() -> None:
     assert learning_cost(state(0, "ts")) == learning_cost(state(5)) == 1
     assert learning_cost(state(200)) > 10 * learning_cost(state(40))
     work: Any = mock.Mock(states={1: state(0, "ts"), 2: state(40)})
-    assert not takes_long(work, [1] * 100)
-    assert takes_long(work, [1] * 101)
-    assert takes_long(work, [2] * 100)
+    assert not takes_long(work, [1] * 400)
+    assert takes_long(work, [1] * 401)
+    assert takes_long(work, [2] * 400)
     assert not takes_long(work, [2] * 5 + [3])
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import dynabandit as db
-from dynabandit.simulation.compiled import compiled_count_changes
+from dynabandit.core.compilation import compiled_once
 from dynabandit.simulation.stepper import add_changes
 from oracles import paper as oracle
 from tools.interpreted import interpreted
@@ -24,7 +24,7 @@ def switches(path: np.ndarray, block: int) -> int:
     incumbent, count = np.full(1, -1), np.zeros(1, dtype=np.int64)
     for first in range(0, len(path), block):
         means = path[np.newaxis, first : first + block].copy()
-        compiled_count_changes()(means, means.max(axis=2), means.shape[1], incumbent, count)
+        compiled_once(add_changes)(means, means.max(axis=2), means.shape[1], incumbent, count)
     return int(count[0])
 
 

@@ -54,6 +54,12 @@ def inherited_descriptions(kind: type) -> dict[str, str]:
     return found
 
 
+def inherit_parameters(kind: type, source: type) -> None:
+    """Let the docstring of a class, if it has one, also describe the parameters that another class describes."""
+    if kind.__doc__:
+        kind.__doc__ = with_parameters(inspect.cleandoc(kind.__doc__), descriptions_of(source))
+
+
 def with_parameters(text: str, described: dict[str, str]) -> str:
     r"""Return a docstring with examples whose section ``Parameters`` also describes the parameters that it leaves out.
 

@@ -108,8 +108,8 @@ def compile_once(dispatcher: Any, folder: Path | None) -> Any:
         with _locked(folder), _compiler_lock(), messages_without_colours(), machine_code_of_whole_functions():
             try:
                 return compile_or_load(signature)
-            except (ImportError, AttributeError):  # the index on disk names a class that another version has elsewhere
-                for index in () if folder is None else folder.glob("*.nbi"):
+            except (ImportError, AttributeError):  # code on disk names what another version has elsewhere
+                for index in () if folder is None else folder.rglob("*.nbi"):
                     index.unlink(missing_ok=True)
                 return compile_or_load(signature)
             except ForceLiteralArg:  # a part of how Numba compiles

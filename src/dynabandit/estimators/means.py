@@ -1,6 +1,5 @@
 """Estimators of the mean reward of an arm: views of memories, which keep and compute everything."""
 
-import inspect
 import math
 from collections import deque
 from collections.abc import Callable
@@ -9,8 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dynabandit.core.compilation import kernel
-from dynabandit.core.docstrings import descriptions_of, with_parameters
-from dynabandit.policies.base import PolicyState
+from dynabandit.core.docstrings import inherit_parameters
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.memories import adaptive, sample_mean, unit_free, window
 from dynabandit.policies.memories.base import Memory
@@ -131,7 +129,7 @@ class MemoryEstimator(Estimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "memory_kind" in vars(cls):
-            cls.__doc__ = with_parameters(inspect.cleandoc(cls.__doc__ or ""), descriptions_of(cls.memory_kind))
+            inherit_parameters(cls, cls.memory_kind)
 
     def __init__(self, memory: Memory, state: Any) -> None:
         self._memory = memory
@@ -144,8 +142,7 @@ class MemoryEstimator(Estimator):
 
     @property
     def weight(self) -> float:
-        state = PolicyState(np.array(self.state)[:, np.newaxis], np.zeros(1), np.zeros(1, dtype=np.int64))
-        return float(self._memory.kernels.estimate(state, 0).w)
+        return float(self.state.w)
 
 
 class SampleMean(MemoryEstimator):
@@ -172,6 +169,10 @@ class SampleMean(MemoryEstimator):
 
     def __init__(self) -> None:
         super().__init__(sample_mean.SampleMean(), sample_mean.START)
+
+    @property
+    def weight(self) -> float:
+        return float(self.state.plays)
 
 
 class SlidingWindow(SampleMean):

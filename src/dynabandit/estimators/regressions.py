@@ -1,14 +1,13 @@
 """Regressions of rewards on features as objects: least squares, logistic and Poisson, with or without forgetting."""
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dynabandit.core.compilation import compiled
-from dynabandit.core.docstrings import descriptions_of, with_parameters
+from dynabandit.core.docstrings import inherit_parameters
 from dynabandit.policies.memories import linear_model, links, regression_kernels
 from dynabandit.policies.memories.regression_kernels import Kind, Regression, RegressionParams, make_regression
 from dynabandit.validation import BOUNDED, COUNTS, LARGEST_FACTOR, LEAST_FACTOR, NORMAL, RewardDomain, integer, number
@@ -63,7 +62,7 @@ class RegressionEstimator:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.__doc__ = with_parameters(inspect.cleandoc(cls.__doc__ or ""), descriptions_of(RegressionEstimator))
+        inherit_parameters(cls, RegressionEstimator)
 
     def __init__(
         self,

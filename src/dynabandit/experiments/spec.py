@@ -9,9 +9,9 @@ import numpy as np
 
 from dynabandit import plugins
 from dynabandit.core.streams import LARGEST_REPLICATION, stream
-from dynabandit.environments import Delay, Environment, delay as make_delay, environment as make_environment
+from dynabandit.environments import Delay, Environment, environment as make_environment
 from dynabandit.policies import Policy, policy as make_policy
-from dynabandit.simulation import check_context, check_horizon, check_rewards, recorded_times
+from dynabandit.simulation import check_simulation, recorded_times
 from dynabandit.validation import integer, number, set_fields, unknown
 
 KINDS = ("experiments", "sample_paths", "coverage")  # of parts
@@ -80,11 +80,7 @@ class Experiment(Part):
         for label in labels:
             if labels.count(label) > 1:
                 raise ValueError(f"policies must be different, got {label!r} twice")
-        check_horizon(self.horizon, self.environment, self.policies_by_label)
-        check_rewards(self.environment, self.policies_by_label)
-        check_context(self.environment, self.policies_by_label)
-        if self.delay is not None:
-            make_delay(self.delay).params(self.environment.arms)  # raises an error if it has other arms
+        check_simulation(self.policies_by_label, self.environment, self.horizon, self.delay)
         self.recorded_times()
 
     @property

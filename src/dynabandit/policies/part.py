@@ -1,10 +1,9 @@
 """What memories, rules and detectors have in common: a name, parameters, and what these may follow from."""
 
-import inspect
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Self
 
-from dynabandit.core.docstrings import descriptions_of, with_parameters
+from dynabandit.core.docstrings import inherit_parameters
 from dynabandit.core.records import NoParams
 from dynabandit.policies.beta_posterior import Prior
 
@@ -33,8 +32,7 @@ class Part:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__doc__ and cls.__base__ is not None:
-            cls.__doc__ = with_parameters(inspect.cleandoc(cls.__doc__), descriptions_of(cls.__base__))
+        inherit_parameters(cls, cls.__mro__[1])
 
     def __post_init__(self) -> None:
         """Check the parameters."""

@@ -137,17 +137,13 @@ def compare(
     """
     env = make_environment(environment)
     named = _labelled(policies, env)
-    horizon = check_horizon(min(DEFAULT_HORIZON, env.longest) if horizon is None else horizon, env, named)
+    horizon = check_simulation(named, env, min(DEFAULT_HORIZON, env.longest) if horizon is None else horizon, delay)
     keep = _checked_keep(keep)
     replications = integer("replications", replications, 1, LARGEST_REPLICATION)
     first_replication = integer("first_replication", first_replication, 0, LARGEST_REPLICATION + 1 - replications)
     marks = recorded_times(times, horizon)
     seed = integer("seed", seed, 0, LARGEST_SEED)
-    check_rewards(env, named)
-    check_context(env, named)
     check_backend(backend, precision, env, named, horizon)
-    if delay is not None:
-        make_delay(delay).params(env.arms)  # raises an error if it is for another number of arms
     records = run(
         SimulationRequest(
             environment=env,
@@ -220,34 +216,27 @@ def _labelled(policies: Policies, environment: Environment) -> dict[str, Policy]
     return named
 
 
-def check_horizon(horizon: int, environment: Environment, policies: Mapping[str, Policy]) -> int:
-    """Return `horizon`, or raise an error if the environment ends before it or a burn-in after it."""
-    horizon = environment.check_horizon(horizon)
+def check_simulation(
+    policies: Mapping[str, Policy], environment: Environment, horizon: int, delay: Delay | None
+) -> int:
+    """Return the horizon, or raise an error if these policies cannot run on this environment for so many steps."""
+    horizon, law = environment.check_horizon(horizon), environment.rewards
     for label, policy in policies.items():
         if horizon < policy.burn_in * environment.arms:
             raise ValueError(
                 f"horizon must be at least {policy.burn_in * environment.arms}, the burn-in of {label!r} "
                 f"({policy.burn_in} for each of {environment.arms} arms), got {horizon}"
             )
-    return horizon
-
-
-def check_rewards(environment: Environment, policies: Mapping[str, Policy]) -> None:
-    """Raise an error if a policy cannot learn from the rewards of the environment."""
-    law = environment.rewards
-    for policy in policies.values():
         check_fit(policy, law.domain, f"the reward law {law.name!r} of environment {environment.name!r}")
-
-
-def check_context(environment: Environment, policies: Mapping[str, Policy]) -> None:
-    """Raise an error if a policy decides by features and the environment has none."""
-    for label, policy in policies.items():
         if policy.functions.contextual and environment.context is None:
             known = ", ".join(CONTEXTUAL_ENVIRONMENTS)
             raise ValueError(
                 f"policy {label!r} decides by features, but environment {environment.name!r} has none. "
                 f"Environments with features: {known}"
             )
+    if delay is not None:
+        make_delay(delay).params(environment.arms)  # raises an error if it is for another number of arms
+    return horizon
 
 
 def recorded_times(times: int | Sequence[int] | np.ndarray, horizon: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from dynabandit.choosing.argmax_tree import new_trees
 from dynabandit.choosing.choose_arm import is_pruned, new_workspace
 from dynabandit.choosing.draw_tree import uses_draw_tree
 from dynabandit.core.code_cache import is_cached
-from dynabandit.core.compilation import compiled, inlined_kernel, kernel
+from dynabandit.core.compilation import compiled_once, inlined_kernel, kernel
 from dynabandit.core.context import Context, empty_features
 from dynabandit.core.records import to_row
 from dynabandit.core.streams import stream
@@ -79,16 +79,10 @@ def compiled_learn_many(functions: PolicyFunctions) -> Callable[..., None]:
     return compiled_for(functions, learn_many)
 
 
-@functools.cache
-def compiled_count_changes() -> Callable[..., None]:
-    """Return the compiled `add_changes`."""
-    return compiled(add_changes)
-
-
 def is_compiled(policy: Policy, arms: int) -> bool:
     """Whether the machine code that a simulation of `policy` with so many arms needs is on disk."""
     return is_cached(compiled_play(policy.functions, arms)) and (
-        not policy.needs_tuning or is_cached(compiled_count_changes())
+        not policy.needs_tuning or is_cached(compiled_once(add_changes))
     )
 
 
@@ -110,4 +104,4 @@ def compile_policy(policy: Policy, arms: int) -> None:
     block = Block(1, 0, policy.burn_in, 0, False)
     compiled_play(policy.functions, arms)(states, record, paths, block, space, NO_DELAY, stream(0))
     if policy.needs_tuning:
-        compiled_count_changes()(paths.means, paths.best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))
+        compiled_once(add_changes)(paths.means, paths.best, 0, np.full(1, -1), np.zeros(1, dtype=np.int64))

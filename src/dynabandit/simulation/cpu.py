@@ -9,13 +9,14 @@ import numpy as np
 
 from dynabandit.choosing.argmax_tree import new_trees
 from dynabandit.choosing.choose_arm import Workspace, new_workspace
+from dynabandit.core.compilation import compiled_once
 from dynabandit.core.records import to_row
 from dynabandit.environments.base import cells_per_step, compiled_write_paths
 from dynabandit.environments.delays import NO_DELAY
 from dynabandit.policies import Policy
-from dynabandit.simulation.compiled import compiled_count_changes, compiled_play
+from dynabandit.simulation.compiled import compiled_play
 from dynabandit.simulation.request import SimulationRequest, initial_states
-from dynabandit.simulation.stepper import Block, Paths, Record, Replications, part_of
+from dynabandit.simulation.stepper import Block, Paths, Record, Replications, add_changes, part_of
 
 BLOCK_CELLS = 1 << 17  # means per block: 1 MB, so that every policy reads them from the cache
 MOST_REPLICATIONS = 16  # per task; more if they are short, fewer if a block would not hold one step of each
@@ -164,7 +165,7 @@ def _count_changes(request: SimulationRequest, limits: BlockLimits) -> np.ndarra
     """Count the changes of the best arm on each path, if a policy needs them."""
     changes = np.zeros(request.replications, dtype=np.int64)
     if request.needs_changes:
-        incumbent, add = np.full(request.replications, -1), compiled_count_changes()
+        incumbent, add = np.full(request.replications, -1), compiled_once(add_changes)
         for _, steps, paths in _blocks(request, limits):
             add(paths.means, paths.best, min(steps, paths.means.shape[1]), incumbent, changes)
     return changes

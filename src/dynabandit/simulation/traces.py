@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynabandit.core.compilation import compiled_once
 from dynabandit.core.context import Context
 from dynabandit.core.streams import stream
 from dynabandit.environments import Environment
@@ -13,8 +14,9 @@ from dynabandit.policies.base import Reward, new_state
 from dynabandit.policies.belief import Belief
 from dynabandit.results import Simulation
 from dynabandit.simulation.api import recorded_times
-from dynabandit.simulation.compiled import compiled_count_changes, compiled_learn_many
+from dynabandit.simulation.compiled import compiled_learn_many
 from dynabandit.simulation.in_flight import Learned, learned_rewards
+from dynabandit.simulation.stepper import add_changes
 from dynabandit.validation import integer
 
 FIELDS = len(Belief._fields)
@@ -91,7 +93,7 @@ def _means(environment: Environment, path: np.ndarray, arms: np.ndarray) -> np.n
 def _changes(path: np.ndarray) -> int:
     """Count how often the best arm changes."""
     changes = np.zeros(1, dtype=np.int64)
-    compiled_count_changes()(path[None], path.max(axis=1)[None], len(path), np.full(1, -1), changes)
+    compiled_once(add_changes)(path[None], path.max(axis=1)[None], len(path), np.full(1, -1), changes)
     return int(changes[0])
 
 

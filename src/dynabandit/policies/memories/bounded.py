@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from dynabandit.validation import check_field, number
 # The paper's C is called capacity here; the user's parameter is `memory`
 A, B = range(2)
 ADAPTIVE_SLOTS = (*adaptive.SLOTS, "a", "b", "plays")
-ADAPTIVE_A, ADAPTIVE_B, PLAYS = (ADAPTIVE_SLOTS.index(name) for name in ("a", "b", "plays"))
+PLAYS = ADAPTIVE_SLOTS.index("plays")
 
 
 class Params(NamedTuple):
@@ -60,61 +60,10 @@ def bounded(a: float, b: float, value: float, capacity: float) -> tuple[float, f
     return (a + value) * shrink, (b + (1.0 - value)) * shrink
 
 
-def _estimate_from(first: int) -> Callable[..., Estimate]:
-    """Return `estimate` from a and b, which begin in this row, for rules without prior.
-
-    How the capacity has shrunk the weights of earlier rewards is not known: all count as equal.
-    """
-
-    @kernel
-    def estimate(state: PolicyState, arm: int) -> Estimate:
-        a, b = state.memory[first, arm], state.memory[first + 1, arm]
-        return equally_weighted(a / (a + b) if a + b > 0.0 else math.inf, a + b)
-
-    return estimate
-
-
-estimate, adaptive_estimate = _estimate_from(A), _estimate_from(ADAPTIVE_A)
-
-
 @kernel
-def start(state: PolicyState, arm: int, params: Params) -> None:
-    """Start with the prior."""
-    state.memory[A, arm] = params.prior.a
-    state.memory[B, arm] = params.prior.b
-
-
-@kernel
-def learn(state: PolicyState, arm: int, reward: Reward, params: Params) -> Estimate:
-    """Update a and b with a reward."""
-    memory = state.memory
-    memory[A, arm], memory[B, arm] = bounded(memory[A, arm], memory[B, arm], reward.value, params.capacity)
-    return estimate(state, arm)
-
-
-@kernel
-def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Params) -> tuple[float, float]:
-    """Return a and b."""
-    a, b = state.memory[A, arm], state.memory[B, arm]
-    data = abs(a - prior.a) + abs(b - prior.b)  # every reward moves the posterior from its prior
-    return a, b + assumed_zeros(state, arm, data)
-
-
-@kernel
-def adaptive_start(state: PolicyState, arm: int, params: AdaptiveBoundedParams) -> None:
-    """Start with the first state of the estimator, and with the prior."""
-    adaptive.store(state.memory, arm, adaptive.START)
-    state.memory[ADAPTIVE_A, arm] = params.prior.a
-    state.memory[ADAPTIVE_B, arm] = params.prior.b
-
-
-@kernel
-def adaptive_beta(
-    state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: AdaptiveBoundedParams
-) -> tuple[float, float]:
-    """Return a and b."""
-    memory = state.memory
-    return memory[ADAPTIVE_A, arm], memory[ADAPTIVE_B, arm] + assumed_zeros(state, arm, memory[PLAYS, arm])
+def constant_capacity(state: PolicyState, arm: int, value: float, params: Params) -> float:
+    """Return C, a parameter."""
+    return params.capacity
 
 
 @kernel
@@ -129,28 +78,64 @@ def capacity_from_weight(estimate: AdaptiveState) -> float:
     return estimate.w - 1.0
 
 
-def _adaptive_kernels(capacity_from: Callable[[AdaptiveState], float]) -> MemoryKernels:
-    """Return the kernels of a memory whose capacity follows from the adaptive estimator."""
+def make_adaptive_capacity(capacity_from: Callable[[AdaptiveState], float]) -> Callable[..., float]:
+    """Return capacity(state, arm, value, params), which learns a reward with the adaptive estimator."""
 
     @inlined_kernel
-    def learn_both(state: PolicyState, arm: int, reward: Reward, params: AdaptiveBoundedParams) -> Estimate:
-        memory, value = state.memory, reward.value
+    def capacity(state: PolicyState, arm: int, value: float, params: AdaptiveBoundedParams) -> float:
+        memory = state.memory
         estimate = adaptive.observe(adaptive.load(memory, arm), value, params.estimator)
         adaptive.store(memory, arm, estimate)
         memory[PLAYS, arm] += 1.0
-        capacity = params.capacity if memory[PLAYS, arm] <= params.burn_in else capacity_from(estimate)
-        memory[ADAPTIVE_A, arm], memory[ADAPTIVE_B, arm] = bounded(
-            memory[ADAPTIVE_A, arm], memory[ADAPTIVE_B, arm], value, capacity
-        )
-        return adaptive_estimate(state, arm)
+        return params.capacity if memory[PLAYS, arm] <= params.burn_in else capacity_from(estimate)
+
+    return capacity
+
+
+def make_kernels(slots: tuple[str, ...], capacity: Callable[..., float], params: type) -> MemoryKernels:
+    """Return the kernels of a bounded memory with a capacity that is constant, or follows an adaptive estimator.
+
+    The estimate is that of rules without a prior. How the capacity has shrunk the weights of earlier rewards is not
+    known: all count as equal.
+    """
+    first, is_adaptive = slots.index("a"), "plays" in slots
+
+    @kernel
+    def start(state: PolicyState, arm: int, params: Any) -> None:
+        if is_adaptive:
+            adaptive.store(state.memory, arm, adaptive.START)
+        state.memory[first, arm] = params.prior.a
+        state.memory[first + 1, arm] = params.prior.b
+
+    @kernel
+    def estimate(state: PolicyState, arm: int) -> Estimate:
+        a, b = state.memory[first, arm], state.memory[first + 1, arm]
+        return equally_weighted(a / (a + b) if a + b > 0.0 else math.inf, a + b)
+
+    @inlined_kernel
+    def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate:
+        a, b = state.memory[first, arm], state.memory[first + 1, arm]
+        limit = capacity(state, arm, reward.value, params)
+        state.memory[first, arm], state.memory[first + 1, arm] = bounded(a, b, reward.value, limit)
+        return estimate(state, arm)
+
+    @kernel
+    def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Any) -> tuple[float, float]:
+        a, b = state.memory[first, arm], state.memory[first + 1, arm]
+        if is_adaptive:
+            data = state.memory[PLAYS, arm]
+        else:
+            data = abs(a - prior.a) + abs(b - prior.b)  # every reward moves the posterior from its prior
+        return a, b + assumed_zeros(state, arm, data)
 
     return MemoryKernels(
-        slots=ADAPTIVE_SLOTS,
-        start=adaptive_start,
-        learn=learn_both,
-        laws=(("beta", adaptive_beta),),
-        params=AdaptiveBoundedParams,
-        estimate=adaptive_estimate,
+        slots=slots,
+        start=start,
+        learn=learn,
+        estimate=estimate,
+        laws=(("beta", beta),),
+        shares=False,
+        params=params,
     )
 
 
@@ -182,15 +167,7 @@ class Bounded(Memory):
     """
 
     name = "bounded"
-    kernels = MemoryKernels(
-        slots=("a", "b"),
-        start=start,
-        learn=learn,
-        estimate=estimate,
-        laws=(("beta", beta),),
-        shares=False,
-        params=Params,
-    )
+    kernels = make_kernels(("a", "b"), constant_capacity, Params)
 
     memory: float = 10.0
 
@@ -230,7 +207,9 @@ class BoundedByVariance(Adaptive):
 
     name = "bounded-by-variance"
     first_plays = 10  # so that a variance can be estimated
-    kernels: ClassVar[MemoryKernels] = _adaptive_kernels(capacity_from_variance)
+    kernels: ClassVar[MemoryKernels] = make_kernels(
+        ADAPTIVE_SLOTS, make_adaptive_capacity(capacity_from_variance), AdaptiveBoundedParams
+    )
 
     memory: float = 10.0
 
@@ -266,4 +245,4 @@ class BoundedByWeight(BoundedByVariance):
 
     name = "bounded-by-weight"
     first_plays = 1
-    kernels = _adaptive_kernels(capacity_from_weight)
+    kernels = make_kernels(ADAPTIVE_SLOTS, make_adaptive_capacity(capacity_from_weight), AdaptiveBoundedParams)

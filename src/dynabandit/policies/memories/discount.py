@@ -5,6 +5,7 @@ changes its numbers. When the scale gets small, all arms are multiplied by it an
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,21 +39,28 @@ def start(state: PolicyState, arm: int, params: Any) -> None:
     state.memory[MEAN, arm] = math.inf
 
 
-@kernel
-def fade(state: PolicyState, params: Params) -> float:
-    """Discount all weights; return the factor by which the columns of all arms were multiplied, or 1."""
-    memory, shared = state.memory, state.shared
-    shared[SCALE] *= params.discount
-    shared[SUM] = params.discount * shared[SUM] + 1.0
-    scale = shared[SCALE]
-    if scale >= SMALLEST_SCALE:
-        return 1.0
-    for other in range(memory.shape[1]):
-        memory[TOTAL, other] *= scale
-        memory[SQUARES, other] *= scale
-        memory[COUNT, other] *= scale
-    shared[SCALE] = 1.0
-    return scale
+def make_fade(rows: int, sums_weights: bool) -> Callable[..., float]:
+    """Return `fade` for memories of which so many rows are discounted, and perhaps the sum of all weights."""
+
+    @kernel
+    def fade(state: PolicyState, params: Params) -> float:
+        memory, shared = state.memory, state.shared
+        shared[SCALE] *= params.discount
+        if sums_weights:
+            shared[SUM] = params.discount * shared[SUM] + 1.0
+        scale = shared[SCALE]
+        if scale >= SMALLEST_SCALE:
+            return 1.0
+        for row in range(rows):
+            for arm in range(memory.shape[1]):
+                memory[row, arm] *= scale
+        shared[SCALE] = 1.0
+        return scale
+
+    return fade
+
+
+fade, fade_counts = make_fade(3, sums_weights=True), make_fade(2, sums_weights=False)
 
 
 @kernel
@@ -91,21 +99,6 @@ def start_counts(state: PolicyState, arm: int, params: Any) -> None:
     """Start with the scale 1; the counts of an arm are 0."""
     if state.shared[SCALE] == 0.0:
         state.shared[SCALE] = 1.0
-
-
-@kernel
-def fade_counts(state: PolicyState, params: Params) -> float:
-    """Discount the counts of all arms; return the factor by which their columns were multiplied, or 1."""
-    memory, shared = state.memory, state.shared
-    shared[SCALE] *= params.discount
-    scale = shared[SCALE]
-    if scale >= SMALLEST_SCALE:
-        return 1.0
-    for other in range(memory.shape[1]):
-        memory[SUCCESSES, other] *= scale
-        memory[FAILURES, other] *= scale
-    shared[SCALE] = 1.0
-    return scale
 
 
 @kernel

@@ -51,23 +51,35 @@ def variance(shared: np.ndarray) -> float:
     return shared[SQUARES] / (shared[COUNT] - 1.0) if shared[COUNT] > 1.0 else 0.0
 
 
-def laws(
-    mean: Callable[..., float], variance: Callable[..., float], size: Callable[..., float]
-) -> tuple[tuple[str, Callable[..., Any]], ...]:
-    """Return the laws "normal" and "moments" of a memory, whose numbers are also those of an arm without rewards.
+@kernel
+def mean_of(shared: np.ndarray, own: float, size: float) -> float:
+    """Return the mean of an arm with rewards of this size, or of all rewards if it has none."""
+    return own if size > 0.0 else shared[MEAN]
+
+
+@kernel
+def variance_of(shared: np.ndarray, own: float) -> float:
+    """Return the variance of an arm, or of all rewards if it is 0."""
+    return own if own > 0.0 else variance(shared)
+
+
+def laws(mean_row: int, size_row: int, variance: Callable[..., float]) -> tuple[tuple[str, Callable[..., Any]], ...]:
+    """Return the laws "normal" and "moments" of a memory that stores means and sizes in these rows.
 
     The size of an idle arm is never less than one reward.
     """
 
     @kernel
     def normal(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Any) -> tuple[float, float]:
-        return mean(state, arm), math.sqrt(variance(state, arm) / max(size(state, arm) * kept, 1.0))
+        mean, size = state.memory[mean_row, arm], state.memory[size_row, arm]
+        return mean_of(state.shared, mean, size), math.sqrt(variance(state, arm) / max(size * kept, 1.0))
 
     @kernel
     def moments(
         state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, params: Any
     ) -> tuple[float, float, float]:
-        left = max(size(state, arm) * kept, 1.0) + pending_plays(state, arm)
-        return mean(state, arm), variance(state, arm), left
+        mean, size = state.memory[mean_row, arm], state.memory[size_row, arm]
+        left = max(size * kept, 1.0) + pending_plays(state, arm)
+        return mean_of(state.shared, mean, size), variance(state, arm), left
 
     return ("normal", normal), ("moments", moments)

@@ -38,24 +38,12 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: Any) -> Estimate
 
 
 @kernel
-def mean(state: PolicyState, arm: int) -> float:
-    """Return the mean of an arm, or of all rewards if the arm has none."""
-    return state.memory[MEAN, arm] if state.memory[PLAYS, arm] > 0.0 else state.shared[pooled_moments.MEAN]
-
-
-@kernel
 def variance(state: PolicyState, arm: int) -> float:
     """Return the variance of the rewards of an arm, or of all rewards if those of the arm have none."""
     plays, squares = state.memory[PLAYS, arm], state.memory[SQUARES, arm]
     if plays > 1.0 and is_variance(squares, state.memory[MEAN, arm]):
         return squares / (plays - 1.0)
     return pooled_moments.variance(state.shared)
-
-
-@kernel
-def size(state: PolicyState, arm: int) -> float:
-    """Return the number of rewards."""
-    return state.memory[PLAYS, arm]
 
 
 @kernel
@@ -107,7 +95,7 @@ class SampleMoments(Memory):
         start=start,
         learn=learn,
         estimate=estimate,
-        laws=(*pooled_moments.laws(mean, variance, size), ("student", student)),
+        laws=(*pooled_moments.laws(MEAN, PLAYS, variance), ("student", student)),
         while_idle=None,  # an arm without rewards changes with those of others
     )
 

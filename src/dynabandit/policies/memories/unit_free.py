@@ -73,22 +73,9 @@ def learn(state: PolicyState, arm: int, reward: Reward, params: UnitFreeParams) 
 
 
 @kernel
-def mean(state: PolicyState, arm: int) -> float:
-    """Return the mean of an arm, or of all rewards if the arm has none."""
-    return state.memory[MEAN, arm] if state.memory[SIZE, arm] > 0.0 else state.shared[pooled_moments.MEAN]
-
-
-@kernel
 def variance(state: PolicyState, arm: int) -> float:
     """Return the variance of the rewards of an arm, or of all rewards if those of the arm have none."""
-    own = state.memory[OWN_VARIANCE, arm]
-    return own if own > 0.0 else pooled_moments.variance(state.shared)
-
-
-@kernel
-def size(state: PolicyState, arm: int) -> float:
-    """Return the effective size w^2 / k; 0 without rewards."""
-    return state.memory[SIZE, arm]
+    return pooled_moments.variance_of(state.shared, state.memory[OWN_VARIANCE, arm])
 
 
 @kernel
@@ -156,7 +143,7 @@ class UnitFree(Memory):
         start=start,
         learn=learn,
         estimate=estimate,
-        laws=(*pooled_moments.laws(mean, variance, size), ("gamma", gamma)),
+        laws=(*pooled_moments.laws(MEAN, SIZE, variance), ("gamma", gamma)),
         fading=True,
         params=UnitFreeParams,
         while_idle=None,  # an arm without rewards changes with those of others

@@ -5,6 +5,7 @@ window may become longer from one reward to the next, not shorter.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -16,7 +17,7 @@ from dynabandit.policies.base import PolicyState, Reward
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.horizons.formulas import window_for
 from dynabandit.policies.memories import sample_mean
-from dynabandit.policies.memories.base import NOBODY, Estimate, Memory
+from dynabandit.policies.memories.base import NOBODY, Estimate, Memory, MemoryKernels
 from dynabandit.policies.memories.sample_mean import SampleMean, Sums
 from dynabandit.policies.part import Setting
 from dynabandit.validation import BOUNDED, check_field, integer, number
@@ -24,7 +25,6 @@ from dynabandit.validation import BOUNDED, check_field, integer, number
 COUNT = 0  # how many rewards so far
 RING = 1  # from here on: pairs of arm and reward
 GONE = -1.0  # in place of the arm of a reward that has left the window or was forgotten
-
 
 learn_reward = SampleMean.kernels.learn
 
@@ -133,6 +133,20 @@ def growing_drop(state: PolicyState, params: GrowingParams) -> int:
     return drop_oldest(state, window)
 
 
+def window_kernels(drop: Callable[..., int], clock: Callable[..., float], params: type) -> MemoryKernels:
+    """Return the kernels of a window: those of the sample mean, of the rewards that are left."""
+    return SampleMean.kernels._replace(
+        learn=learn,
+        drop=drop,
+        clock=clock,
+        forget=forget,
+        shares=True,
+        counts_rewards=False,
+        params=params,
+        while_idle=None,
+    )
+
+
 class _Window(Memory):
     """What windows of fixed and of growing length share."""
 
@@ -168,16 +182,7 @@ class Window(_Window):
 
     name = "window"
     follows_horizon = True
-    kernels = SampleMean.kernels._replace(
-        learn=learn,
-        drop=drop,
-        clock=rewards_in_window,
-        forget=forget,
-        shares=True,
-        counts_rewards=False,
-        params=Params,
-        while_idle=None,
-    )
+    kernels = window_kernels(drop, rewards_in_window, Params)
 
     window: int | None = None
 
@@ -231,16 +236,7 @@ class GrowingWindow(_Window):
     """
 
     name = "growing-window"
-    kernels = SampleMean.kernels._replace(
-        learn=learn,
-        drop=growing_drop,
-        clock=all_rewards_so_far,
-        forget=forget,
-        shares=True,
-        counts_rewards=False,
-        params=GrowingParams,
-        while_idle=None,
-    )
+    kernels = window_kernels(growing_drop, all_rewards_so_far, GrowingParams)
 
     alpha: float = 0.5
     scale: float = 12.3

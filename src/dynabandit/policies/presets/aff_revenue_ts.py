@@ -15,7 +15,7 @@ from dynabandit.policies.belief import Belief
 from dynabandit.policies.memories import adaptive, pooled_moments, unit_free
 from dynabandit.policies.memories.adaptive import FORGETTING, M, W, load
 from dynabandit.policies.memories.base import exponential
-from dynabandit.policies.memories.unit_free import SIZE, UnitFree, UnitFreeParams
+from dynabandit.policies.memories.unit_free import MEAN, OWN_VARIANCE, SIZE, UnitFree, UnitFreeParams
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import REVENUE, check_field, number, set_fields
@@ -72,7 +72,8 @@ def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     noise, _ = normal_pair(words(step.random, SECOND, step.number, arm, 0))
     error = math.sqrt(variance / max(amounts[SIZE, arm] * kept(amounts, state, arm, step), 1.0))
     # The mean of a log-normal amount
-    exponent = unit_free.mean(state, arm) + noise * error + 0.5 * variance
+    mean = pooled_moments.mean_of(shared, amounts[MEAN, arm], amounts[SIZE, arm])
+    exponent = mean + noise * error + 0.5 * variance
     return conversion * math.exp(min(exponent, LARGEST_EXPONENT))
 
 
@@ -163,15 +164,14 @@ class AffRevenueTS(Policy):
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
         conversions = column[CONVERSION:]
-        state = PolicyState(column[:, np.newaxis], shared, np.zeros(1, dtype=np.int64))
         reference, forgetting = float(shared[REFERENCE]), float(conversions[FORGETTING])
         usual = float(conversion_of_all(shared))
         a = self.prior_weight * usual + float(conversions[M])
         b = self.prior_weight * (1.0 - usual) + float(conversions[W] - conversions[M])
         if reference == 0.0:
             return Belief(0.0 if conversions[W] > 0.0 else math.nan, 0.0, forgetting, a + b)
-        center = float(unit_free.mean(state, 0))
-        variance = float(unit_free.variance(state, 0))
+        center = float(pooled_moments.mean_of(shared, column[MEAN], column[SIZE]))
+        variance = float(pooled_moments.variance_of(shared, column[OWN_VARIANCE]))
         error = variance / max(float(column[SIZE]), 1.0)
         mean = a / (a + b) * reference * math.exp(min(center + 0.5 * (variance + error), LARGEST_EXPONENT))
         second = a / (a + b) * reference**2 * math.exp(min(2.0 * center + 2.0 * variance, LARGEST_EXPONENT))

@@ -128,8 +128,8 @@ def common(state: PolicyState, number: int, params: Params) -> float:
 def score(state: PolicyState, arm: int, step: Step, params: Params) -> float:
     memory, shared = state.memory, state.shared
     count = memory[COUNT, arm]
-    mean = memory[MEAN, arm] if count > 0.0 else shared[pooled_moments.MEAN]
-    variance = memory[OWN_VARIANCE, arm] if memory[OWN_VARIANCE, arm] > 0.0 else pooled_moments.variance(shared)
+    mean = pooled_moments.mean_of(shared, memory[MEAN, arm], count)
+    variance = pooled_moments.variance_of(shared, memory[OWN_VARIANCE, arm])
     size = min(max(count, 1.0), float(params.window)) + pending_plays(state, arm)
     return mean + math.sqrt(step.common * variance / size)
 

@@ -28,7 +28,7 @@ from dynabandit.validation import listed
 RewardError = DomainError | ReplayMismatchError
 LOOKED_UP = 500  # decisions whose rewards came before are read from the store at a time: each may have a large context
 SETTLE_PAGE = 1_000  # decisions that are learned, and whose window is checked, at a time: about 30 ms
-LEARNED_AT_ONCE = 100  # rewards of a request, without models; more are learned in steps, between others' requests
+LEARNED_AT_ONCE = 400  # rewards of a request, without models: some milliseconds; more are learned in steps
 MODEL_NUMBERS = 1_000  # numbers of the models of an arm that take as long to learn as a reward without models
 
 
