@@ -18,7 +18,7 @@ from dynabandit.experiments.executors import Executor, ThreadExecutor
 from dynabandit.experiments.plan import make_plan
 from dynabandit.experiments.progress import ProgressReporter
 from dynabandit.experiments.result_store import ResultStore
-from dynabandit.experiments.tasks import PendingTask
+from dynabandit.experiments.tasks import BATCH, PendingTask
 
 WORKERS = 2
 POLICIES = ("ucb", "aff-ucb2", "ts", "aff-ots")
@@ -49,8 +49,8 @@ def seconds(executor: Executor, pending: list[PendingTask]) -> float:
 
 
 def overhead(executor: dask_executor.DaskExecutor, tasks: int) -> float:
-    """Return the seconds per task for many tasks with one very short replication each."""
-    pending = make_pending(2, 100, tasks, ("ucb",))
+    """Return the seconds per task for many tasks with 25 very short replications each."""
+    pending = make_pending(2, 100, BATCH["cpu"] * tasks, ("ucb",))
     sizes = dask_executor.SMALLEST_COST, dask_executor.LARGEST_COST, dask_executor.LARGEST_COST_PER_THREAD
     dask_executor.SMALLEST_COST = dask_executor.LARGEST_COST = dask_executor.LARGEST_COST_PER_THREAD = 1.0
     try:

@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 import dynabandit as db
@@ -277,6 +278,11 @@ def test_a_service_composes_policies_only_if_its_operator_allows_it(tmp_path: Pa
     with plugins.disabled(compositions=allowed), running(open_store(store)) as server, db.Client(server.url) as client:
         client.create("named", arms=["a", "b"], policy="kl-ucb + sample-mean")  # this is "kl-ucb"
         assert client.state("named").policy == "kl-ucb"
+        menus = httpx.get(f"{server.url}/pages/policies").raise_for_status().json()["parts"]
+        described = httpx.get(f"{server.url}/pages/policy?name=hoeffding+%2B+window").raise_for_status().json()
+        assert (menus is not None, "policy" in described) == (allowed, allowed)
+        in_playground = httpx.get(f"{server.url}/playground/policy?name=hoeffding+%2B+window").raise_for_status()
+        assert in_playground.json()["policy"]["parts"] == {"memory": "window", "rule": "hoeffding", "detector": ""}
         if not allowed:
             with pytest.raises(db.ServiceError, match="start it with --allow-compositions"):
                 client.create("banner", arms=["a", "b"], policy="hoeffding + window", parameters={"window": 5})

@@ -17,14 +17,14 @@ def sections(text: str) -> dict[str, str]:
     {'': 'Wait.', 'Notes': 'Twice.'}
     """
     before, *rest = HEADING.split(text)
-    return {"": before.strip()} | {name: one.strip() for name, one in zip(rest[::2], rest[1::2], strict=True)}
+    return {"": before.strip()} | {name: text.strip() for name, text in zip(rest[::2], rest[1::2], strict=True)}
 
 
-def with_sections(found: dict[str, str]) -> str:
+def with_sections(parts_by_heading: dict[str, str]) -> str:
     """Return a docstring that has these sections, in the usual order."""
-    parts = [found[""]]
+    parts = [parts_by_heading[""]]
     for name in ("Parameters", "Examples", "Notes", "References"):
-        parts += [f"{name}\n{'-' * len(name)}\n{found[name]}"] if found.get(name) else []
+        parts += [f"{name}\n{'-' * len(name)}\n{parts_by_heading[name]}"] if parts_by_heading.get(name) else []
     return "\n\n".join(parts)
 
 
@@ -32,13 +32,13 @@ def parameter_descriptions(text: str) -> list[tuple[list[str], str]]:
     """Read the section ``Parameters`` of a docstring: names and their description."""
     # Not docstring-parser: it would be a dependency of three extras, for these lines
     section = text.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
-    found: list[tuple[list[str], list[str]]] = []
+    described: list[tuple[list[str], list[str]]] = []
     for line in section.splitlines():
         if line.startswith(" "):
-            found[-1][1].append(line.strip())
+            described[-1][1].append(line.strip())
         else:
-            found.append(([name.strip() for name in line.split(",")], []))
-    return [(names, " ".join(lines)) for names, lines in found]
+            described.append(([name.strip() for name in line.split(",")], []))
+    return [(names, " ".join(lines)) for names, lines in described]
 
 
 def descriptions_of(kind: type) -> dict[str, str]:
@@ -48,10 +48,10 @@ def descriptions_of(kind: type) -> dict[str, str]:
 
 def inherited_descriptions(kind: type) -> dict[str, str]:
     """Return the descriptions in the docstrings of the base classes of a class."""
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for base in kind.__mro__[1:]:
-        found |= {names: text for names, text in descriptions_of(base).items() if names not in found}
-    return found
+        descriptions |= {names: text for names, text in descriptions_of(base).items() if names not in descriptions}
+    return descriptions
 
 
 def inherit_parameters(kind: type, source: type) -> None:
@@ -69,13 +69,13 @@ def with_parameters(text: str, described: dict[str, str]) -> str:
     >>> with_parameters(text, {"steps": "How long.", "rate": "How often."}).splitlines()[2:8]
     ['Parameters', '----------', 'steps', '    For how long.', 'rate', '    How often.']
     """
-    found = sections(text)
+    parts = sections(text)
     known = {name for names, _ in parameter_descriptions(text) for name in names}
-    left = {", ".join(one for one in names.split(", ") if one not in known): described[names] for names in described}
+    left = {", ".join(name for name in names.split(", ") if name not in known): described[names] for names in described}
     added = written({names: description for names, description in left.items() if names})
-    if not added or "Examples" not in found:
+    if not added or "Examples" not in parts:
         return text
-    return with_sections(found | {"Parameters": "\n".join(filter(None, [found.get("Parameters"), added]))})
+    return with_sections(parts | {"Parameters": "\n".join(filter(None, [parts.get("Parameters"), added]))})
 
 
 def written(described: dict[str, str]) -> str:

@@ -49,7 +49,7 @@ def interpreted_first(function: Function) -> Function:
 
 def _is_of_this_package(function: Callable[..., Any]) -> bool:
     """Whether a function and all that it refers to are defined in this package."""
-    return all(str(one.__module__).partition(".")[0] in INTERPRETED_PACKAGES for one in reachable_functions(function))
+    return all(str(each.__module__).partition(".")[0] in INTERPRETED_PACKAGES for each in reachable_functions(function))
 
 
 class InterpretedUntilCompiled:
@@ -72,7 +72,7 @@ class InterpretedUntilCompiled:
             _thread.wait_for(self)
             return self.function(*arguments)  # compiles it, unless the thread did
         if self.signature is None:
-            self.signature = tuple(numba.typeof(one) for one in arguments)
+            self.signature = tuple(numba.typeof(argument) for argument in arguments)
         _thread.compile(self)
         began = time.perf_counter()
         with np.errstate(all="ignore"):  # as in compiled code
@@ -154,7 +154,7 @@ class CompilingThread:
         thread that has found the list empty.
         """
         with self._lock:
-            self._waiting = [one for one in self._waiting if not one.compiled]
+            self._waiting = [calls for calls in self._waiting if not calls.compiled]
             if self._waiting and self._stops == 0:
                 return self._waiting[0]
             self._thread = None

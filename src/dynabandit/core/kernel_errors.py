@@ -66,13 +66,14 @@ def describe(output: str, functions: Sequence[FunctionType]) -> str | None:
     if where is None:
         return None
     file, line = where
-    before = [one for one in functions if one.__code__.co_filename == file and one.__code__.co_firstlineno <= line]
-    name = max(before, key=lambda one: one.__code__.co_firstlineno).__name__ if before else "?"
+    codes = [function.__code__ for function in functions]
+    before = [code for code in codes if code.co_filename == file and code.co_firstlineno <= line]
+    name = max(before, key=lambda code: code.co_firstlineno).co_name if before else "?"
     message = f'cannot compile {name}: {problem}\n  File "{file}", line {line}, in {name}\n'
     message += f"    {linecache.getline(file, line).strip()}"
-    others = [one for one in functions if not Path(one.__code__.co_filename).is_relative_to(PACKAGE)]
+    others = [code for code in codes if not Path(code.co_filename).is_relative_to(PACKAGE)]
     if others and Path(file).is_relative_to(PACKAGE):
-        names = ", ".join(f'{one.__name__} ("{one.__code__.co_filename}")' for one in others)
+        names = ", ".join(f'{code.co_name} ("{code.co_filename}")' for code in others)
         message += f"\n  One of these may have other arguments or another result than it must have: {names}"
     return message
 

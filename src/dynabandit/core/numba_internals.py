@@ -307,8 +307,8 @@ class WholeFunctionLibrary(JITCodeLibrary):  # type: ignore[misc]  # Numba has n
 
         visit(self)
         return [
-            one._get_module_for_linking() if _has_module_of_all(one) else one._module_of_function()
-            for one in reversed(called)
+            library._get_module_for_linking() if _has_module_of_all(library) else library._module_of_function()
+            for library in reversed(called)
         ]
 
     def _module_of_function(self) -> Any:

@@ -40,6 +40,9 @@ class Task(ABC):
     requests: dict[str, dict[str, Any]]
     """The requests of its results, by key."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "requests": {}}  # the workers of a cluster need none
+
     @property
     @abstractmethod
     def title(self) -> str:

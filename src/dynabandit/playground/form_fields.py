@@ -159,7 +159,7 @@ def catalogue() -> dict[str, Any]:
 def _environment(name: str) -> dict[str, Any]:
     low, high = arms_of(name)
     if name == DRAWN:
-        description = "The mean reward of each arm, as you draw it."
+        description = ""  # the drawing says it
     else:
         description = next(one.description for one in entries(KINDS) if one.name == name)
     return {

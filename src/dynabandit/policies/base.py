@@ -363,7 +363,8 @@ class Policy:
     def law_numbers(self, numbers: Callable[..., Any], column: np.ndarray, shared: np.ndarray) -> Any:
         """Return the numbers of the law of an arm's score without idle time, such as of its `posterior`."""
         functions, params = self.functions, self.params(1)
-        state = new_state(self, 1, params)._replace(memory=column[:, np.newaxis], shared=shared)
+        last_played, pending = np.zeros((2, 1), dtype=np.int64)
+        state = PolicyState(column[:, np.newaxis], shared, last_played, pending)
         table, nothing = functions.table(1, 1), np.zeros(0)
         step = Step(1, 1, functions.common(state, 1, params), nothing, table, Stream(0, 0, 0))
         return numbers(state, 0, step, params)

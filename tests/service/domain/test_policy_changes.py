@@ -243,8 +243,7 @@ def endless(sqlite_url: str) -> Iterator[tuple[EndlessStore, Running]]:
     with running(store) as server:
         with talking(server.url) as (client, _):
             client.create("b", ARMS, seed=3)
-            for one in client.decide_many("b", 600):
-                client.reward(one.decision, 1)
+            learn(client, "b", 600)
         yield store, server
 
 

@@ -79,7 +79,14 @@ def test_a_bandit_is_created_in_the_page_and_its_charts_follow_its_traffic(
     page.get_by_role("button", name="New bandit").click()
     page.get_by_label("Name").fill("first")
     page.get_by_label("Arms, one per line").fill("red\ngreen\nblue")
-    page.get_by_label("Policy").select_option("aff-ots")
+    page.get_by_label("Policy").select_option("kl-ucb")
+    page.get_by_label("Rule").select_option("normal-ts")
+    expect(page.locator("#create-policy-problem")).to_contain_text("memory 'sample-mean' has none. Memories that fit: ")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#create-policy")).to_be_focused()  # nothing was created: the parts do not fit
+    page.get_by_label("Rule").select_option("ots")
+    page.get_by_label("Memory").select_option("adaptive")
+    expect(page.get_by_label("Policy")).to_have_value("aff-ots")  # this composition has a name of its own
     expect(page.locator("#create-policy-text")).to_contain_text("forgets old rewards faster")
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", name="first")).to_be_visible()

@@ -1,7 +1,7 @@
 """The playground as people use it: a real browser, a real service and real worker processes.
 
 Each run of a policy compiles it unless the cache has it, so all tests use `ts`, `ucb` and `aff-ots`, which other tests
-compile too.
+compile too. Each run takes a process: tests that only look at results share a page.
 """
 
 import re
@@ -126,6 +126,11 @@ def run(page: Page) -> None:
     wait_for_end(page, run)
 
 
+def hold(page: Page) -> None:
+    """Let changes start no runs."""
+    page.get_by_label("Run after each change").uncheck()
+
+
 def curves(page: Page, chart: str = "regret") -> list[Any]:
     """Return the names and values of the curves of a chart after the end of a run."""
     shown: list[Any] = page.evaluate(
@@ -173,22 +178,49 @@ def test_a_run_is_available_as_toml_python_and_link(finished_run: Page) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == page.evaluate("location.href")
 
 
-def test_earlier_steps_can_be_shown_again(open_playground: OpenPlayground) -> None:
-    page = open_playground(SHORT)
-    wait_for_end(page)
-    assert len(curves(page, "means")[0][1]) > 100
+def test_earlier_steps_can_be_shown_again_and_played(finished_run: Page) -> None:
+    page = finished_run
+    last = int(page.get_attribute("#last-step", "max") or 0)
+    assert last > 100
+    assert page.inner_text("#last-step-text") == "1,000"
+    page.evaluate(
+        """() => {
+          window.seen = [];
+          new MutationObserver(() => window.seen.push(Number(document.getElementById("last-step").value)))
+            .observe(document.getElementById("last-step-text"), { childList: true });
+        }"""
+    )
+    labels = page.locator("#play").evaluate(
+        "button => [1, 2].map(() => { button.click(); return button.textContent; })"
+    )
+    assert labels == ["Pause", "Play"]  # both clicks in one script: on a busy machine playing may have ended
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("last => window.seen.at(-1) === last", arg=last)
+    played = page.evaluate("window.seen")
+    assert played == sorted(played)
+    assert played[0] == 0
+    assert len(played) > 2  # on a busy machine there are few updates
     page.locator("#last-step").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.querySelector('#means .canvas').data[0].y.length === 2")
+    page.keyboard.press("End")
+    page.wait_for_function("last => document.querySelector('#means .canvas').data[0].y.length === last + 1", arg=last)
 
 
-def test_a_drawn_environment_runs_and_its_link_gives_the_same_curves(open_playground: OpenPlayground) -> None:
+def test_a_drawing_runs_at_once_and_after_each_stroke_and_its_link_gives_the_same_curves(
+    open_playground: OpenPlayground,
+) -> None:
     page = open_playground()
-    page.select_option("#environment", "drawn")
+    wait_for_end(page)
+    assert [name for name, _ in curves(page)[2::3]] == ["ts", resolved("auto")]
     page.get_by_label("Arm 2").check()
     drag(page, (0.1, 0.9), (0.5, 0.1), (0.95, 0.8))
+    wait_for_end(page, 2)
+    hold(page)
+    assert page.locator("#outdated").is_hidden()
     page.fill("#arms", "4")
+    expect(page.locator("#outdated")).to_be_visible()
     page.locator("#arms").blur()
     assert page.locator("#drawing-canvas .curve").count() == 4
     page.get_by_label("Arm 4").check()
@@ -201,6 +233,7 @@ def test_a_drawn_environment_runs_and_its_link_gives_the_same_curves(open_playgr
     page.fill("#horizon", "900")
     page.fill("#replications", "5")
     run(page)
+    assert page.locator("#outdated").is_hidden()
     link = page.evaluate("location.search").removeprefix("?")
     drawn = parse_qs(link)["drawn"][0].split(".")
     assert len(drawn) == 4
@@ -217,40 +250,13 @@ def test_a_drawn_environment_runs_and_its_link_gives_the_same_curves(open_playgr
     assert again.locator("#drawing-canvas .curve").count() == 4
 
 
-def test_a_run_shows_all_steps_at_once_and_they_can_be_played(open_playground: OpenPlayground) -> None:
-    page = open_playground(animations=True)
-    page.evaluate(
-        """() => {
-          window.seen = [];
-          new MutationObserver(() => window.seen.push(Number(document.getElementById("last-step").value)))
-            .observe(document.getElementById("last-step-text"), { childList: true });
-        }"""
-    )
-    page.fill("#replications", "2")
-    run(page)
-    last = int(page.get_attribute("#last-step", "max") or 0)
-    assert page.evaluate("window.seen") == [last]
-    assert page.inner_text("#last-step-text") == "6,000"
-    labels = page.locator("#play").evaluate(
-        "button => [1, 2].map(() => { button.click(); return button.textContent; })"
-    )
-    assert labels == ["Pause", "Play"]  # both clicks in one script: on a busy machine playing may have ended
-    page.get_by_role("button", name="Play").click()
-    page.wait_for_function("last => window.seen.at(-1) === last", arg=last)
-    played = page.evaluate("window.seen")[1:]
-    assert played == sorted(played)
-    assert played[0] == 0
-    assert len(played) > 2  # on a busy machine there are few updates
-
-
 BAR_IS_MEASURED = """() => getComputedStyle(document.documentElement).getPropertyValue("--run-bar")
     === `${document.getElementById("run-bar").offsetHeight}px`"""
 
 
-def test_the_run_button_is_always_visible_and_covers_nothing(open_playground: OpenPlayground) -> None:
-    page = open_playground(SHORT)
-    wait_for_end(page)
-    for width, height in (DESKTOP, PHONE):
+def test_the_run_button_is_always_visible_and_covers_nothing(finished_run: Page) -> None:
+    page = finished_run
+    for width, height in (PHONE, DESKTOP):
         page.set_viewport_size({"width": width, "height": height})
         page.wait_for_function(BAR_IS_MEASURED)
         for position in ("0", "document.documentElement.scrollHeight / 2", "document.documentElement.scrollHeight"):
@@ -264,6 +270,10 @@ def test_the_run_button_is_always_visible_and_covers_nothing(open_playground: Op
             assert shown == "run"
         bar = page.locator("#run-bar").bounding_box()
         last_chart = page.locator("#forgetting").bounding_box()  # the page is scrolled to its end
+        page.evaluate("scrollTo(0, 0)")
+        regret = page.locator("#regret .canvas").bounding_box()
+        assert regret is not None
+        assert regret["y"] + regret["height"] / 2 < height  # in the first screen
         assert bar is not None
         assert last_chart is not None
         assert bar["height"] < height / 6
@@ -304,6 +314,7 @@ def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground)
     link = SHORT.replace("aff-ots", "aff-ots:step_size=0.00101")
     page = open_playground(link)
     wait_for_end(page)
+    hold(page)
     before = curves(page, "forgetting")
     page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
     slider = page.get_by_label("step size, as a slider")
@@ -314,7 +325,7 @@ def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground)
         page.keyboard.press(key)
         assert page.input_value("#policies-1-step_size") == value
         assert slider.get_attribute("aria-valuetext") == value
-    assert page.locator("summary").nth(1).inner_text() == "Parameters: step size 0.1"
+    assert page.locator("#policies summary").nth(1).inner_text() == "Parameters: step size 0.1"
     assert page.evaluate("location.href").endswith(link)
     run(page)
     assert "aff-ots:step_size=0.1;" in page.evaluate("location.href").replace("&", ";")
@@ -328,20 +339,52 @@ def test_parameters_and_policies_can_be_changed(open_playground: OpenPlayground)
     assert curves(page)[5][0] == "ts"
 
 
+def test_menus_compose_a_policy_and_say_which_parts_fit(open_playground: OpenPlayground) -> None:
+    def menus(index: int) -> list[str]:
+        return [page.input_value(f"#policies-{index}-{role}") for role in ("memory", "rule", "detector")]
+
+    page = open_playground(SHORT)
+    wait_for_end(page)
+    hold(page)
+    assert [menus(0), menus(1)] == [["sample-mean", "ucb", ""], ["adaptive", "ots", ""]]
+    page.locator("#policies summary").nth(1).click()
+    page.fill("#policies-1-step_size", "0.05")
+    page.select_option("#policies-1-rule", "kl-ucb")
+    expect(page.locator("#policies-1")).to_have_value("kl-ucb + adaptive")
+    assert page.input_value("#policies-1-step_size") == "0.05"
+    page.select_option("#policies-1-rule", "ts")  # this composition has a name of its own
+    expect(page.locator("#policies-1")).to_have_value("aff-ts")
+    page.select_option("#policies-1-rule", "normal-ts")
+    problem = page.locator("#policies-1-problem")
+    expect(problem).to_contain_text("memory 'adaptive' has none. Memories that fit: sample-moments, unit-free")
+    page.select_option("#policies-1-memory", "unit-free")
+    expect(page.locator("#policies-1")).to_have_value("aff-normal-ts")
+    assert problem.inner_text() == ""
+    page.select_option("#policies-0-detector", "glr")
+    expect(page.locator("#policies-0")).to_have_value("ucb + sample-mean + glr")
+    page.select_option("#policies-1", "uniform")  # it is not made of parts
+    assert page.locator("#policies-1-memory").count() == 0
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**policies=ucb%2Bsample-mean%2Bglr;uniform&**")
+    page.get_by_role("button", name="Stop").click()
+    page.reload()
+    expect(page.locator("#policies-0")).to_have_value("ucb + sample-mean + glr")
+    assert menus(0) == ["sample-mean", "ucb", "glr"]
+    page.get_by_role("button", name="Stop").click()
+
+
 def test_a_change_ends_the_run_and_starts_another_one(endless_runs: Endless, open_page: OpenPage) -> None:
     with endless_runs() as (server, workers):
         page = open_page(f"{server.url}/playground?{SHORT}").page
         expect(page.locator("#status")).to_have_text("6 of 6 replications.")
         [first] = workers.running
-        page.get_by_label("Run after each change").check()
-        wait_for_start(page, 2)
-        wait_for(lambda: first.returncode is not None)
         page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
         page.get_by_label("scale it by the variance").check()
-        wait_for_start(page, 3)
+        wait_for_start(page, 2)
+        wait_for(lambda: first.returncode is not None)
         expect(page).to_have_url(re.compile("aff-ots:step_size=variance-scaled&"))
         page.get_by_role("button", name="Stop").click()
-        wait_for_end(page, 3, "stopped")
+        wait_for_end(page, 2, "stopped")
 
 
 def test_the_curves_of_the_previous_run_stay_until_they_are_removed(open_playground: OpenPlayground) -> None:
@@ -350,6 +393,7 @@ def test_the_curves_of_the_previous_run_stay_until_they_are_removed(open_playgro
 
     page = open_playground(SHORT)
     wait_for_end(page)
+    hold(page)
     assert previous() == []
     assert page.locator("#previous").is_hidden()
     before = [[f"previous run: {name}", y] for name, y in curves(page)[2::3]]
@@ -371,21 +415,18 @@ def test_the_curves_of_the_previous_run_stay_until_they_are_removed(open_playgro
     assert previous() == []
 
 
-def test_invalid_input_shows_its_message_beside_the_field(open_playground: OpenPlayground) -> None:
-    page = open_playground()
-    assert [page.input_value(f"#policies-{index}") for index in (0, 1)] == ["ts", resolved("auto")]
-    page.select_option("#policies-1", "aff-ots")
-    page.fill("#horizon", "a lot")
-    page.locator("fieldset.policy").nth(1).get_by_text("Parameters").click()
-    page.fill("#policies-1-step_size", "7")
-    page.get_by_role("button", name="Run", exact=True).click()
+def test_problems_of_a_link_and_of_the_form_are_shown_beside_their_fields(open_playground: OpenPlayground) -> None:
+    page = open_playground(f"v=1&policies=ucb;aff-ots:step_size=7&horizon=a lot&{MARKUP}=1&environment={MARKUP}")
     page.wait_for_selector("#horizon[aria-invalid=true]")
+    assert MARKUP in page.inner_text("#form")
+    assert page.locator("main img").count() == 0
+    assert "This link is not valid" in page.inner_text("#status")
     assert "whole number from 10 to 100000, got 'a lot'" in page.inner_text("#horizon-problem")
     assert "number in [0, 1], got 7" in page.inner_text("#policies-1-step_size-problem")
     assert "horizon-problem" in (page.get_attribute("#horizon", "aria-describedby") or "")
-    assert page.evaluate("document.activeElement.id") == "horizon"
-    assert page.evaluate("location.href").endswith("/playground")
+    assert page.evaluate("document.activeElement.id") == "environment"  # the first one
     assert runs(page) == 0
+    hold(page)
     page.fill("#horizon", "100000")
     page.fill("#replications", "1000")
     page.fill("#policies-1-step_size", "0.01")
@@ -399,24 +440,17 @@ def test_invalid_input_shows_its_message_beside_the_field(open_playground: OpenP
     assert page.locator("#form [aria-invalid]").count() == 0
 
 
-def test_an_invalid_link_is_reported_and_shown_as_text(open_playground: OpenPlayground) -> None:
-    page = open_playground(f"v=1&policies=ucb;{MARKUP}&seed=x&{MARKUP}=1&environment={MARKUP}")
-    page.wait_for_selector("#seed[aria-invalid=true]")
-    assert MARKUP in page.inner_text("#form")
-    assert page.locator("main img").count() == 0
-    assert "This link is not valid" in page.inner_text("#status")
+def test_the_tour_sets_up_and_runs_each_step(open_playground: OpenPlayground) -> None:
     page = open_playground("v=9&policies=ucb")
     expect(page.locator("#form-problem")).to_contain_text("v must be 1")
-
-
-def test_the_tour_sets_up_and_runs_each_step(open_playground: OpenPlayground) -> None:
-    page = open_playground()
+    page.locator("#tour-card summary").click()
     page.get_by_role("button", name=STEPS[0].title).click()
     for index, step in enumerate(STEPS):
         page.wait_for_url(f"**{playground.read(step.link).query}")
         wait_for_start(page, index + 1)
         if index == 0:
             wait_for_end(page)
+            assert page.locator("#form-problem").inner_text() == ""
         expect(page.locator("#traced-policy")).to_have_value(str(step.look))
         assert page.inner_text("#tour-step-title") == f"{index + 1}. {step.title}"
         assert page.locator("#tour-step-text").inner_text().split() == step.text.split()
@@ -428,8 +462,9 @@ def test_the_tour_sets_up_and_runs_each_step(open_playground: OpenPlayground) ->
 def test_the_page_is_accessible_and_fits_the_screen(open_playground: OpenPlayground) -> None:
     page = open_playground(SHORT)
     wait_for_end(page)
+    hold(page)
     page.select_option("#environment", "drawn")
-    for summary in page.locator("#policies summary, .numbers summary").all():
+    for summary in page.locator("#tour-card summary, #policies summary, .numbers summary").all():
         summary.click()
     page.fill("#seed", "x")
     page.get_by_role("button", name="Run", exact=True).click()
@@ -498,6 +533,7 @@ def test_pictures_of_the_playground(
 ) -> None:
     page = open_playground(DRAWN if step is None else "", size=size, scheme=scheme)
     if step is not None:
+        page.locator("#tour-card summary").click()
         page.get_by_role("button", name=STEPS[step].title).click()
     wait_for_end(page)
     page.mouse.move(0, 0)

@@ -73,7 +73,7 @@ def test_the_addresses_that_serve_prints_exist(site: Running) -> None:
 
     with talking(site.url) as (_, http):
         playground, api = (line.split()[-1] for line in _greeting(site.url).splitlines()[1:])
-        assert "The paper in five steps" in http.get(playground).text
+        assert "the paper in five steps" in http.get(playground).text
         assert http.get(api).json()["openapi"].startswith("3.")
 
 

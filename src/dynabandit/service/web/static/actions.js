@@ -94,11 +94,11 @@ export function enableActions(data) {
 }
 
 async function setUpPolicyChange(name, currentData) {
-  const { policies, recommended, with_features: more } = await call("GET", "/pages/policies");
-  let fields = new PolicyFields(byId("policy-fields"), "policy", policies, recommended);
+  const offered = await call("GET", "/pages/policies");
+  let fields = new PolicyFields(byId("policy-fields"), "policy", offered, false);
   byId("policy-button").onclick = () => {
-    const all = currentData()?.has_features ? [...more.policies, ...policies] : policies;
-    fields = new PolicyFields(byId("policy-fields"), "policy", all, currentData()?.policy ?? recommended);
+    const { has_features: hasFeatures = false, policy } = currentData() ?? {};
+    fields = new PolicyFields(byId("policy-fields"), "policy", offered, hasFeatures, policy);
     byId("preview").replaceChildren();
     open(byId("policy-dialog"));
   };

@@ -6,6 +6,9 @@ const PLOTLY_OPTIONS = { displayModeBar: false, responsive: true };
 // Colours of Okabe and Ito and of Tol, with a lighter set for dark pages. Series 10 to 19 have the same colours, dashed
 const LIGHT = ["#0072b2", "#d55e00", "#00785a", "#aa3377", "#8a6d00", "#4477aa", "#ee6677", "#5b5bd6", "#6b6b6b", "#117733"];
 const DARK = ["#56b4e9", "#ff9e5e", "#3ddbaa", "#e58fc4", "#e8c547", "#8fb8e8", "#ff97a3", "#a9a6ff", "#b8b8b8", "#7bd389"];
+// Policies have colours of their own where a page shows arms, too
+const POLICIES = ["#111827", "#c2185b", "#7c3aed", "#0e7c86", "#a16207", "#64748b"];
+const POLICIES_DARK = ["#f3f4f6", "#ff7eb6", "#b69cff", "#4fd1d9", "#e0b45c", "#a3b1c6"];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
 
 export const OTHERS = 8; // the grey series
@@ -37,6 +40,11 @@ export function paint(name) {
 export function seriesStyle(index) {
   const colours = isDark() ? DARK : LIGHT;
   return { colour: colours[index % colours.length], dash: DASHES[Math.floor(index / colours.length) % DASHES.length] };
+}
+
+/** The colour of policy number `index` on a page that shows arms, too. */
+export function policyColour(index) {
+  return (isDark() ? POLICIES_DARK : POLICIES)[index % POLICIES.length];
 }
 
 /** Escape a text for Plotly, which interprets some tags and entities. */

@@ -1,5 +1,7 @@
 // Forms in dialogs: opening and closing, fields for any policy, and the server's error messages beside the fields
+import { call } from "./api.js";
 import { byId, h, showFieldProblem } from "./dom.js";
+import { partMenus } from "./part-menus.js";
 
 /** Remove all error messages. */
 export function clearProblems(form) {
@@ -47,31 +49,63 @@ export function showProblem(prefix, error) {
   showFieldProblem(field, message);
 }
 
-/** A select box of policies with the description of the selected one, and a field for each of its parameters. */
+/**
+ * A select box of policies with the description of the selected one, and a field for each of its parameters. `offered` is
+ * what `/pages/policies` returned: where the operator allows compositions, there are menus of the parts of a policy.
+ */
 export class PolicyFields {
-  constructor(container, prefix, policies, selected) {
+  constructor(container, prefix, offered, hasFeatures, selected) {
     this.prefix = prefix;
-    this.policies = policies;
+    this.hasFeatures = hasFeatures;
+    this.menus = offered.parts;
+    this.policies = hasFeatures ? [...offered.with_features.policies, ...offered.policies] : offered.policies;
     this.select = h("select", { id: `${prefix}-policy`, "aria-describedby": `${prefix}-policy-text ${prefix}-policy-problem` },
-      policies.map((one) => h("option", { value: one.name, selected: one.name === selected }, one.name)));
+      this.policies.map(({ name }) => h("option", { value: name }, name)));
+    const { recommended } = hasFeatures ? offered.with_features : offered;
+    this.select.value = this.policies.some(({ name }) => name === selected) ? selected : recommended;
     this.text = h("p", { class: "hint", id: `${prefix}-policy-text` });
+    this.parts = h("div", {});
     this.parameters = h("details", { class: "more" });
     this.select.addEventListener("change", () => this.show());
     container.replaceChildren(
       h("div", { class: "field" },
-        h("label", { for: `${prefix}-policy` }, "Policy"), this.select, this.text,
-        h("p", { class: "problem", id: `${prefix}-policy-problem`, role: "alert" })),
+        h("label", { for: `${prefix}-policy` }, "Policy"), this.select, this.parts,
+        h("p", { class: "problem", id: `${prefix}-policy-problem`, role: "alert" }), this.text),
       this.parameters);
     this.show();
+    if (selected && this.select.value !== selected) this.compose(selected); // or a policy of another package
   }
 
   get policy() {
     return this.policies.find((one) => one.name === this.select.value);
   }
 
+  /** Select a policy that may be a composition; `menu` is the id of the menu that was changed. */
+  async compose(name, menu) {
+    const { policy, problem } = await call("GET", `/pages/policy?name=${encodeURIComponent(name)}`);
+    this.showProblem(problem ?? "");
+    if (!policy) return;
+    if (!this.policies.some((one) => one.name === policy.name)) {
+      this.policies.unshift(policy);
+      this.select.prepend(h("option", { value: policy.name }, policy.name));
+    }
+    this.select.value = policy.name;
+    this.show();
+    if (menu) byId(menu).focus();
+  }
+
+  /** Show why the parts in the menus do not fit; an empty text removes it. */
+  showProblem(problem) {
+    this.problem = problem;
+    byId(`${this.prefix}-policy-problem`).textContent = problem;
+  }
+
   show() {
-    const { text, fields } = this.policy;
+    this.showProblem("");
+    const { text, fields, parts } = this.policy;
     this.text.textContent = text.replace(/\s+/g, " ");
+    this.parts.replaceChildren(...(this.menus && parts
+      ? [partMenus(this.prefix, this.menus, parts, this.hasFeatures, (name, menu) => this.compose(name, menu))] : []));
     this.parameters.replaceChildren(
       h("summary", {}, "Parameters"),
       ...fields.map((field) => this.field(field)));
@@ -91,6 +125,7 @@ export class PolicyFields {
 
   /** The policy and its parameters that differ from the defaults, as the API takes them. */
   values() {
+    if (this.problem) throw new Error(`policy: ${this.problem}`);
     const parameters = {};
     for (const { name, default: value } of this.policy.fields) {
       const entered = parseValue(byId(`${this.prefix}-parameter-${name}`).value);

@@ -144,14 +144,13 @@ function searchService() {
 async function setUpForm() {
   const { role } = await call("GET", "/pages/who");
   if (role !== "admin") return;
-  const { policies, recommended, with_features: more } = await call("GET", "/pages/policies");
-  let fields = new PolicyFields(byId("create-policy-fields"), "create", policies, recommended);
+  const offered = await call("GET", "/pages/policies");
+  let fields = new PolicyFields(byId("create-policy-fields"), "create", offered, false);
   let hasFeatures = false;
   byId("create-features").addEventListener("input", ({ target }) => {
     if (hasFeatures === (target.value.trim() !== "")) return;
     hasFeatures = !hasFeatures;
-    const [all, selected] = hasFeatures ? [[...more.policies, ...policies], more.recommended] : [policies, recommended];
-    fields = new PolicyFields(byId("create-policy-fields"), "create", all, selected);
+    fields = new PolicyFields(byId("create-policy-fields"), "create", offered, hasFeatures);
   });
   const form = byId("create-form");
   for (const id of ["create-button", "create-hint"]) byId(id).hidden = false;

@@ -1,5 +1,5 @@
 // The charts of a run. They grow as messages arrive, up to the step that is shown
-import { band, Chart, layer, layout, line, OTHERS } from "./charts.js";
+import { band, Chart, layer, layout, line, OTHERS, policyColour, seriesStyle } from "./charts.js";
 import { byId, decimal, h } from "./dom.js";
 
 const PLAY_MS = 4000;
@@ -26,7 +26,7 @@ export class RunCharts {
       this.run.previous = null;
       this.showPrevious();
       this.draw();
-      byId("results").focus({ preventScroll: true });
+      byId("play").focus({ preventScroll: true });
     });
   }
 
@@ -147,8 +147,8 @@ export class RunCharts {
     const x = times.slice(0, known);
     const top = Math.max(...curves.map((one) => one.high.at(-1)), ...previous.map(({ y }) => y.at(-1)), 1);
     const data = curves.flatMap((one, i) => [
-      ...band(run.policies[i], x, one.low.slice(0, known), one.high.slice(0, known), i),
-      line(run.policies[i], x, one.mean.slice(0, known), i, { form: ".1f", width: 2.5 }),
+      ...band(run.policies[i], x, one.low.slice(0, known), one.high.slice(0, known), i, { colour: policyColour(i) }),
+      line(run.policies[i], x, one.mean.slice(0, known), i, { form: ".1f", width: 2.5, colour: policyColour(i) }),
     ]);
     const rows = spreadIndices(known).map((i) => [times[i].toLocaleString("en"), ...curves.map((one) => decimal(one.mean[i], 1))]);
     return { data: [...data, ...previous], layout: this.chartLayout("regret", { yaxis: { range: [0, top * 1.05] }, legend: true }),
@@ -161,9 +161,11 @@ export class RunCharts {
     if (!previous) return [];
     const names = policies.map(policyName);
     return previous.policies.map((label, i) => {
-      const same = [policies.indexOf(label), names.indexOf(policyName(label)), OTHERS].find((index) => index >= 0);
+      const same = [policies.indexOf(label), names.indexOf(policyName(label))].find((index) => index >= 0);
+      const colour = same === undefined ? seriesStyle(OTHERS).colour : policyColour(same);
       const { times, curves } = previous.regret;
-      return line(`previous run: ${label}`, times, curves[i].mean, same, { form: ".1f", width: 1.5, dash: "dash", showlegend: false });
+      return line(`previous run: ${label}`, times, curves[i].mean, same ?? OTHERS,
+        { form: ".1f", width: 1.5, dash: "dash", showlegend: false, colour });
     });
   }
 

@@ -5,7 +5,7 @@ import { seriesStyle } from "./charts.js";
 const SVG = "http://www.w3.org/2000/svg";
 const LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const WIDTH = 360;
-const HEIGHT = 230;
+const HEIGHT = 190;
 const EDGE = { left: 26, right: 8, top: 10, bottom: 22 };
 
 function svgElement(tag, attributes, ...children) {
@@ -34,8 +34,7 @@ export class Drawing {
       "aria-valuemin": "0", "aria-valuemax": "1", "aria-describedby": "drawing-hint" }, ...this.gridLines(), this.curves);
     this.pens = h("div", { class: "pens", role: "radiogroup", "aria-label": "Arm to draw" });
     container.append(this.pens, this.svg, h("p", { class: "hint", id: "drawing-hint" },
-      "Draw with the mouse or a finger. With the keyboard, the left and right arrow keys move in time, up and down change " +
-      "the mean reward, and left or right with Shift copies it."));
+      "Draw with the mouse or a finger, or with the arrow keys: left and right move in time, with Shift they copy the mean."));
     this.listen();
     this.show();
     document.documentElement.addEventListener("theme", () => this.show());

@@ -1,7 +1,9 @@
 // The form of the playground, with a slider for each numeric parameter of a policy. Only the server validates it
+import { call } from "./api.js";
+import { policyColour } from "./charts.js";
 import { byId, h } from "./dom.js";
 import { clearProblems } from "./forms.js";
-import { seriesStyle } from "./charts.js";
+import { partMenus } from "./part-menus.js";
 
 const INTEGER_FIELDS = ["arms", "horizon", "replications", "seed"];
 
@@ -14,15 +16,21 @@ function nearestStep(steps, value) {
 /** Remove characters that would end a value in a link. */
 const withoutSeparators = (text) => String(text).replace(/[;,[\]]/g, " ").trim();
 
-/** Split `name:key=value,key=[1,2]` into name and parameters. */
+/** Split `name:key=value,key=[1,2]` into name and parameters; a composition is written `rule+memory+detector`. */
 function parsePolicy(text) {
-  const [name, rest = ""] = text.split(/:(.*)/s);
+  const [written, rest = ""] = text.split(/:(.*)/s);
+  const name = written.split("+").map((part) => part.trim()).join(" + ");
   const parameters = {};
   for (const part of rest.split(/,(?![^[]*\])/)) {
     const [key, value] = part.split(/=(.*)/s);
     if (value !== undefined) parameters[key.trim()] = value.trim();
   }
   return { name, parameters };
+}
+
+/** The parts that the menus of a policy show. */
+function chosenParts(id) {
+  return Object.fromEntries(["memory", "rule", "detector"].map((role) => [role, byId(`${id}-${role}`).value]));
 }
 
 export class Form {
@@ -45,8 +53,8 @@ export class Form {
     document.documentElement.addEventListener("theme", () => this.render());
   }
 
-  /** Fill in the form from the query string of a link. */
-  fill(link) {
+  /** Fill in the form from the query string of a link, in which parameters come after the whole name of a policy. */
+  async fill(link) {
     const given = new URLSearchParams(link);
     for (const name of INTEGER_FIELDS) if (given.has(name)) byId(name).value = given.get(name);
     const environment = given.get("environment");
@@ -56,10 +64,18 @@ export class Form {
       if (select.selectedIndex < 0) select.selectedIndex = 0;
     }
     if (given.has("drawn")) this.drawing.decode(given.get("drawn"));
-    const texts = (given.get("policies") ?? "").split(";").filter(Boolean);
-    this.policies = texts.map(parsePolicy).filter((one) => this.policyTypes.has(one.name)).map((one) => this.policy(one));
+    const policies = (given.get("policies") ?? "").split(";").filter(Boolean).map(parsePolicy);
+    await Promise.all(policies.filter(({ name }) => name.includes("+")).map(({ name }) => this.learn(name)));
+    this.policies = policies.filter((one) => this.policyTypes.has(one.name)).map((one) => this.policy(one));
     this.showEnvironment();
     this.render();
+  }
+
+  /** Ask the service for a policy; returns its name, or the problem if its parts do not fit. */
+  async learn(name) {
+    const { policy, problem } = await call("GET", `/playground/policy?name=${encodeURIComponent(name)}`);
+    if (policy) this.policyTypes.set(policy.name, policy);
+    return { name: policy?.name, problem };
   }
 
   /** The state of a policy: for each field its text, and whether the special word replaces the number. */
@@ -88,6 +104,7 @@ export class Form {
   }
 
   formatPolicy({ name, values }) {
+    if (values === null) return name; // parts that do not fit: the service says why
     const parts = this.policyTypes.get(name).fields.flatMap((field) => {
       const { word, text } = values[field.name];
       if (word) return field.word === null ? [] : [`${field.name}=${field.word}`];
@@ -123,6 +140,20 @@ export class Form {
     this.onChange();
   }
 
+  /** Take the policy that is made of some parts, with the parameters that were changed. */
+  async compose(index, name, menu) {
+    const parameters = Object.fromEntries(this.changed(this.policies[index]));
+    const mine = { name, values: null, parts: chosenParts(`policies-${index}`) };
+    this.policies[index] = mine;
+    const known = await this.learn(name);
+    if (this.policies[index] !== mine) return; // another part was chosen meanwhile
+    if (known.name) this.policies[index] = this.policy({ name: known.name, parameters });
+    this.render();
+    if (known.problem) this.showProblems([{ field: `policies.${index}`, problem: known.problem }]);
+    byId(menu).focus();
+    this.onChange();
+  }
+
   remove(index) {
     this.policies.splice(index, 1);
     this.openDetails = new Set([...this.openDetails].filter((one) => one !== index).map((one) => (one > index ? one - 1 : one)));
@@ -138,16 +169,19 @@ export class Form {
 
   card(policy, index) {
     const id = `policies-${index}`;
-    const type = this.policyTypes.get(policy.name);
+    const type = this.policyTypes.get(policy.name) ?? { description: "", fields: [], parts: policy.parts };
+    const { contextual: hasFeatures } = this.environment();
     const swatch = h("span", { class: "swatch", "aria-hidden": "true" });
-    swatch.style.background = seriesStyle(index).colour;
+    swatch.style.background = policyColour(index);
+    const listed = this.catalogue.policies.some((one) => one.name === policy.name);
     const select = h("select", { id, "aria-label": `Policy ${index + 1}`, "aria-describedby": `${id}-hint ${id}-problem`,
       onchange: () => {
         this.policies[index] = this.policy({ name: select.value, parameters: {} });
         this.render();
         byId(id).focus();
-      } }, this.catalogue.policies.map((one) =>
-      h("option", { value: one.name, disabled: one.contextual && !this.environment().contextual }, one.name)));
+      } },
+      listed ? null : h("option", { value: policy.name }, policy.name),
+      this.catalogue.policies.map((one) => h("option", { value: one.name, disabled: one.contextual && !hasFeatures }, one.name)));
     select.value = policy.name;
     const changes = h("span", { class: "changes" });
     const showChanges = () => { changes.textContent = this.changes(policy); };
@@ -159,17 +193,24 @@ export class Form {
       h("div", { class: "row" }, swatch, select,
         h("button", { type: "button", class: "quiet small", "aria-label": `Remove policy ${index + 1}`,
           disabled: this.policies.length < 2, onclick: () => this.remove(index) }, "✕")),
+      type.parts && partMenus(id, this.catalogue.parts, type.parts, hasFeatures, (name, menu) => this.compose(index, name, menu)),
+      h("p", { class: "problem", id: `${id}-problem` }),
       h("p", { class: "hint", id: `${id}-hint` }, type.description),
-      h("p", { class: "problem", id: `${id}-problem` }), details);
+      type.fields.length > 0 && details);
+  }
+
+  /** The parameters that differ from their defaults, each with its text. */
+  changed({ name, values }) {
+    return (this.policyTypes.get(name)?.fields ?? []).flatMap((field) => {
+      const { word, text } = values[field.name];
+      const isDefault = word ? field.default === null : field.default !== null && text === this.defaultText(field);
+      return isDefault ? [] : [[field.name, word ? field.word : text]];
+    });
   }
 
   /** The parameters that differ from their defaults, such as `: memory 5`. */
-  changes({ name, values }) {
-    const changed = this.policyTypes.get(name).fields.flatMap((field) => {
-      const { word, text } = values[field.name];
-      const isDefault = word ? field.default === null : field.default !== null && text === this.defaultText(field);
-      return isDefault ? [] : [`${field.name.replaceAll("_", " ")} ${word ? field.word : text}`];
-    });
+  changes(policy) {
+    const changed = this.changed(policy).map(([name, text]) => `${name.replaceAll("_", " ")} ${text}`);
     return changed.length ? `: ${changed.join(", ")}` : "";
   }
 

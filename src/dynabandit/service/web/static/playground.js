@@ -9,13 +9,19 @@ const results = byId("results");
 const embedded = (id) => JSON.parse(byId(id).textContent);
 const catalogue = embedded("catalogue");
 const tour = embedded("tour");
-const INITIAL = `environment=small-changes&arms=3&policies=ts;${catalogue.recommended}&horizon=6000&replications=20&seed=1`;
+const BUSY_MS = 500; // between two attempts while the service has other runs
 const charts = new RunCharts();
-const runIfAutomatic = () => byId("auto-run").checked && run();
-const form = new Form(catalogue, new Drawing(byId("drawing"), catalogue), runIfAutomatic);
+const drawing = new Drawing(byId("drawing"), catalogue);
+const form = new Form(catalogue, drawing, () => {
+  markOutdated();
+  if (byId("auto-run").checked) run();
+});
+const INITIAL = `v=${catalogue.version}&environment=drawn&arms=3&drawn=${drawing.encode()}&policies=ts;${catalogue.recommended}` +
+  "&horizon=6000&replications=20&seed=1";
 
 let running = null; // the AbortController of the run in progress
 let runs = 0; // that were started; `data-runs` of the results beside `data-state`, which is that of the latest run
+let shown = null; // what the form described when the run that is shown was started
 let formats = null; // the last run as link, TOML and Python
 let stageStart = 0; // when the current status began, as performance.now()
 let tracedPolicy = null; // the index of the policy to show, or null for the last one
@@ -35,12 +41,20 @@ function showElapsed() {
   byId("elapsed").textContent = results.dataset.state === "running" && seconds >= 2 ? `${seconds} s` : "";
 }
 
+/** Show whether the form still describes the run that is shown. */
+function markOutdated() {
+  const isOutdated = shown !== null && form.link() !== shown;
+  results.dataset.outdated = String(isOutdated);
+  byId("outdated").hidden = !isOutdated;
+}
+
 async function run({ scroll = false } = {}) {
   running?.abort();
   const mine = new AbortController();
   running = mine;
+  const described = form.link();
   try {
-    const checked = await call("POST", "/playground/check", { link: form.link() }, mine.signal);
+    const checked = await call("POST", "/playground/check", { link: described }, mine.signal);
     form.showProblems(checked.problems);
     if (checked.problems.length) {
       setStatus("idle", "Not started: see the message beside the field.");
@@ -49,9 +63,9 @@ async function run({ scroll = false } = {}) {
     keepFormats(checked);
     results.dataset.runs = String(++runs);
     setStatus("running", "Starting\u00a0…");
-    if (scroll && results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView({ block: "start" });
+    if (scroll && byId("regret").getBoundingClientRect().bottom < 0) byId("regret-title").scrollIntoView();
     byId("progress").removeAttribute("value");
-    await showRun(checked.link, mine.signal);
+    await showRun(checked.link, described, mine.signal);
   } catch (error) {
     if (running !== mine) return;
     if (error.name === "AbortError") setStatus("stopped", `Stopped. ${progressText()}`);
@@ -65,12 +79,17 @@ async function run({ scroll = false } = {}) {
   }
 }
 
-/** Start a run on the server and show its messages as they arrive. */
-async function showRun(link, signal) {
+/** Start a run on the server, as soon as it has room for one, and show its messages as they arrive. */
+async function showRun(link, described, signal) {
   let last = null;
   const handlers = {
     doing: ({ text }) => setStatus("running", `${text[0].toUpperCase()}${text.slice(1)}\u00a0…`),
-    start: (message) => charts.start(message, tracedPolicy),
+    start: (message) => {
+      shown = described;
+      markOutdated();
+      byId("features-hint").hidden = !form.environment().contextual;
+      charts.start(message, tracedPolicy);
+    },
     path: (message) => charts.addPath(message),
     beliefs: (message) => charts.addTrace(message),
     regret: (message) => {
@@ -79,15 +98,31 @@ async function showRun(link, signal) {
       byId("progress").value = message.done / message.replications;
     },
   };
-  await postStream("/playground/run", { link }, (_, message) => {
+  const onMessage = (_, message) => {
     if (signal.aborted) return;
     last = message;
     handlers[message.kind]?.(message);
-  }, signal);
+  };
+  while (!(await isStarted(() => postStream("/playground/run", { link }, onMessage, signal)))) {
+    await new Promise((resolve) => setTimeout(resolve, BUSY_MS));
+    signal.throwIfAborted();
+  }
   await charts.draw();
   if (signal.aborted) return;
   if (last?.kind === "end") setStatus("done", `Finished: ${progressText()}`);
   else setStatus("failed", last?.kind === "failed" ? `Not finished: ${last.text}.` : "Not finished: the connection was lost.");
+}
+
+/** Whether the service did not refuse a run because it has others; one that was just stopped may still be ending. */
+async function isStarted(start) {
+  try {
+    await start();
+    return true;
+  } catch (error) {
+    if (error.status !== 429) throw error;
+    setStatus("running", error.message);
+    return false;
+  }
 }
 
 function progressText() {
@@ -112,18 +147,19 @@ function showText(title, hint, text, file) {
 }
 
 /** Show a step of the tour and run it. */
-function goToStep(index) {
+async function goToStep(index) {
   const step = tour[index];
   for (const [i, button] of [...byId("tour-steps").querySelectorAll("button")].entries()) {
     if (i === index) button.setAttribute("aria-current", "step");
     else button.removeAttribute("aria-current");
   }
   byId("tour-step").hidden = false;
+  byId("tour-card").scrollIntoView(); // with the charts below it
   byId("tour-step-title").textContent = `${index + 1}. ${step.title}`;
   byId("tour-step-text").replaceChildren(...step.text.map((paragraph) => h("p", {}, paragraph)));
   byId("next-step").hidden = index === tour.length - 1;
   byId("next-step").onclick = () => goToStep(index + 1);
-  form.fill(step.link);
+  await form.fill(step.link);
   tracedPolicy = step.look;
   charts.forgetPrevious();
   run();
@@ -132,7 +168,8 @@ function goToStep(index) {
 /** Run what a link describes, or show what is wrong with the link. */
 async function openLink(link) {
   try {
-    const { problems } = await call("POST", "/playground/check", { link });
+    const { problems, link: canonical } = await call("POST", "/playground/check", { link });
+    await form.fill(problems.length ? link : canonical);
     if (!problems.length) return await run();
     form.showProblems(problems);
     return setStatus("idle", "This link is not valid: see the messages beside the fields.");
@@ -147,7 +184,8 @@ byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
   run({ scroll: true });
 });
-byId("auto-run").addEventListener("change", runIfAutomatic);
+byId("form").addEventListener("input", markOutdated);
+byId("auto-run").addEventListener("change", () => byId("auto-run").checked && run());
 byId("traced-policy").addEventListener("change", () => { tracedPolicy = Number(byId("traced-policy").value); });
 byId("stop-button").addEventListener("click", () => running?.abort());
 byId("copy").addEventListener("click", () =>
@@ -160,6 +198,4 @@ setInterval(showElapsed, 500);
 new ResizeObserver(() => document.documentElement.style.setProperty("--run-bar", `${byId("run-bar").offsetHeight}px`)).observe(byId("run-bar"));
 byId("text-close").addEventListener("click", () => byId("text-dialog").close());
 
-const link = location.search.slice(1);
-form.fill(link || INITIAL);
-if (link) openLink(link);
+openLink(location.search.slice(1) || INITIAL);
