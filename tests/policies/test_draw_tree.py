@@ -253,7 +253,7 @@ def test_after_many_steps_the_tree_is_the_one_made_from_the_state_and_the_saved_
     name: str, arms: int, excess: float
 ) -> None:
     many = Many(name, arms)
-    for _ in range(40):
+    for _ in range(20):
         for _ in range(3):
             many.play(many.choose())
         many.tree[0, EXCESS] += excess
