@@ -11,11 +11,11 @@ from dynabandit.core.compilation import kernel
 from dynabandit.core.docstrings import descriptions_of
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step, idle_steps
 from dynabandit.policies.belief import Belief
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories.adaptive import Adaptive, AdaptiveParams, load
 from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
 from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import expected_mean, pending_plays
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules import hoeffding, thompson
 from dynabandit.validation import check_field, number, set_fields
 

@@ -12,10 +12,10 @@ from dynabandit.core.special_functions import LARGEST_EXPONENT
 from dynabandit.core.streams import SCORE, SECOND, normal_pair, words
 from dynabandit.policies.base import Policy, PolicyFunctions, PolicyState, Reward, Step
 from dynabandit.policies.belief import Belief
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories import mixture
 from dynabandit.policies.memories.mixture import COUNT, FIRST, LAST_STEP, MEAN, MEMORIES, Params
 from dynabandit.policies.part import Setting
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules import thompson
 from dynabandit.validation import REVENUE, set_fields
 
