@@ -50,20 +50,12 @@ CASES = [
 
 
 @pytest.mark.parametrize(("policy", "check"), CASES)
-def test_every_policy_fulfils_the_contract(
-    policy: Policy, check: Callable[[Policy], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_policy_fulfils_the_contract(policy: Policy, check: Callable[[Policy], None]) -> None:
     if policy.name in EACH_SHAPE:
         check(policy)
     else:
-        monkeypatch.setattr(db.checks.policies, "simulate", simulate_few)
         with interpreted():
             check(policy)
-
-
-def simulate_few(*arguments: Any, **options: Any) -> db.Simulation:
-    """Simulate few replications, for policies that are not compiled."""
-    return db.simulate(*arguments, **{**options, "replications": min(options["replications"], 5)})
 
 
 # One policy has all defects of a score, so that its functions are compiled once
@@ -336,8 +328,7 @@ def test_a_broken_policy_is_caught(kind: type[Valid], message: str) -> None:
         check_policy(kind())
 
 
-def test_missing_documentation_is_advice_after_all_other_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(db.checks.policies, "simulate", simulate_few)
+def test_missing_documentation_is_advice_after_all_other_checks() -> None:
     with interpreted(), pytest.warns(db.checks.DocumentationAdvice, match="HasNoReferences passed all .* References$"):
         check_policy(HasNoReferences())
 

@@ -15,7 +15,7 @@ from dynabandit.bandit.serialization import VERSION, checksum as _checksum
 from dynabandit.core.compilation import compiled
 from dynabandit.core.streams import TIE, stream, uniform
 from dynabandit.policies import POLICIES
-from dynabandit.policies.presets.adaptive import growth
+from dynabandit.policies.whole.adaptive import growth
 from tools.ready import READY, TRIED
 
 PARAMETERS: dict[str, dict[str, Any]] = {

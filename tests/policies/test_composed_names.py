@@ -12,10 +12,11 @@ import pytest
 import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import DETECTORS, MEMORIES, POLICIES, RULES
-from dynabandit.policies.composition import Preset, kind_of
-from dynabandit.policies.compositions import composition_class, misfit, named
+from dynabandit.policies.compositions import composition_class, named
 from dynabandit.policies.detectors import HalvesWithThisStep
+from dynabandit.policies.fit import misfit
 from dynabandit.policies.memories.regression import AdaptiveRegression
+from dynabandit.policies.preset import Preset, kind_of
 from dynabandit.policies.rules.prediction import WidthBound
 
 WINDOW = db.memories.Window(window=500)
@@ -47,6 +48,12 @@ SAME: list[tuple[Any, ...]] = [
     ("sw-kl-ucb:window=500", db.policy("kl-ucb", memory=WINDOW), db.policy("kl-ucb + window:window=500")),
     ("glr-kl-ucb:delta=0.1", db.policy("kl-ucb + glr:delta=0.1"), db.policy("kl-ucb", detector="glr", delta=0.1)),
     ("ts:prior=[1,3]", db.compose(rule=db.rules.Thompson(prior=(1, 3))), db.policy("ts", rule="ts", prior=(1, 3))),
+    (
+        "d-ucb:discount=0.9",
+        db.policy("ucb + discount:xi=2.4,discount=0.9"),
+        db.compose(memory="discount", rule="ucb", xi=2.4, discount=0.9),
+        db.compose(memory=db.memories.Discount(discount=0.9), rule=db.rules.UCB(xi=2.4)),
+    ),
     ("ucb + sample-mean:xi=0.6", db.compose(rule=db.rules.UCB(xi=0.6)), db.policy("ucb", rule=db.rules.UCB(xi=0.6))),
 ]
 
@@ -84,6 +91,8 @@ def test_burn_in_and_horizon_are_parameters_of_a_composition() -> None:
         ("ots + adaptive + window:window=5", "a policy has one memory"),
         ("ucb + ts", "a policy has one rule, got 'ucb \\+ ts'"),
         ("window + glr", "a composition needs a rule"),
+        ("ucb + no-memory", "A part of your own must be registered first"),
+        ("normal-ts + glr", "is a rule, and also the policy 'student-ts \\+ sample-moments': write 'student-ts"),
         ("uniform + window", "unknown memory, rule or detector 'uniform'"),
         ("ucb + window:window=0", "window must be a whole number of at least 1"),
         ("ucb + window:size=3", "has no parameter 'size'"),
@@ -100,6 +109,9 @@ def test_what_is_no_part_is_refused() -> None:
         db.policy("exp3-s", memory="window")
     with pytest.raises(TypeError, match="memory must be a Memory, its class or its name, got 5"):
         db.compose(memory=5, rule="ucb")
+    for role in ("memory", "rule", "detector"):
+        with pytest.raises(TypeError, match=f"{role} must be a .*, its class or its name, got 3"):
+            db.policy("ucb", **{role: 3})
     with pytest.raises(TypeError, match="'prior' is given twice"):
         db.policy("ts:prior=[1, 1]", prior=(2, 2))
     with pytest.raises(ValueError, match=r"memory 'window' has none\. Memories that fit: .*unit-free") as error:
@@ -189,6 +201,8 @@ def test_a_registered_memory_is_known_by_name() -> None:
         for reward in (1, 0, 1):
             bandit.reward(bandit.choose(), reward)
         assert db.Bandit.from_json(bandit.to_json()).choose() == bandit.choose()
+        again = type("RecentRewards", (RecentRewards,), {"__module__": RecentRewards.__module__})
+        assert db.policies.register(again) is MEMORIES["recent"] is again  # as in a notebook
         with pytest.raises(ValueError, match="must not be that of another part"):
             db.policies.register(type("Other", (RecentRewards,), {"name": "window"}))
     finally:

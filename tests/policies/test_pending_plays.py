@@ -167,7 +167,7 @@ def test_draws_of_an_arm_without_any_reward_fall_with_its_pending_plays(name: st
     means = []
     for pending in (0, 1, 4, 30, 1000):
         driver.pending[0] = pending
-        means.append(np.mean([score(driver, number) for number in range(NUMBER, NUMBER + 400)]))
+        means.append(np.mean([score(driver, number) for number in range(NUMBER, NUMBER + 100)]))
     assert means == sorted(means, reverse=True)
     assert means[-1] < 0.01 * means[0]
 
@@ -307,48 +307,6 @@ def test_lambda_has_changed_if_it_moved_by_the_threshold_or_more_but_not_if_it_d
             earlier = driver.policy.restored(driver.memory[:-1], np.full(2, driver.rewards))
             np.testing.assert_array_equal(earlier, driver.memory)
             assert driver.policy.restored(driver.memory, driver.last_played) is driver.memory
-
-
-def test_aff_d_greedy_explores_when_lambda_has_just_changed() -> None:
-    explored = 0
-    for plays in range(40):  # other steps, so other random numbers
-        bandit = falling()
-        for _ in range(plays):
-            bandit.play_column(0)
-        bandit.reward_column(0, 0.0)
-        explored += choices(bandit, 1) != [0]
-    assert explored >= 24  # 4 of 5 random arms are not the leader; fewer than 24 of 40 have probability 0.003
-
-
-def test_after_one_change_and_no_more_rewards_aff_d_greedy_plays_the_leader() -> None:
-    bandit = falling()
-    bandit.reward_column(0, 0.0)
-    bandit.choose()
-    assert choices(bandit, 400) == [0] * 400
-
-
-def test_a_late_reward_that_changes_lambda_counts_although_another_arm_was_chosen_since() -> None:
-    explored = 0
-    for plays in range(40):
-        bandit = falling()
-        decision = bandit.step
-        for _ in range(plays + 1):
-            bandit.play_column(1)
-        bandit.reward_column(0, 0.0, decision)
-        explored += choices(bandit, 1) != [0]
-    assert explored >= 24
-
-
-def test_a_change_is_noticed_although_a_reward_without_one_arrived_at_the_same_step() -> None:
-    explored = 0
-    for plays in range(40):
-        bandit = falling()
-        for _ in range(plays):
-            bandit.play_column(0)
-        bandit.reward_column(0, 0.0)
-        bandit.reward_column(0, bandit.arms["a"].mean)
-        explored += choices(bandit, 1) != [0]
-    assert explored >= 24
 
 
 def test_a_bandit_of_0_1_0_that_had_just_seen_a_change_still_explores() -> None:

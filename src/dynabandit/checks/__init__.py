@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from dynabandit.checks.detectors import DETECTOR_CHECKS
 from dynabandit.checks.environments import (
     changes_means_in_one_direction,
     declares_its_environment,
@@ -39,13 +40,14 @@ from dynabandit.checks.posteriors import posteriors_change_as_declared
 from dynabandit.environments import Environment
 from dynabandit.estimators import Estimator
 from dynabandit.policies import Policy
+from dynabandit.policies.detectors import Detector
 from dynabandit.policies.memories import Memory
 from dynabandit.policies.part import Part
 from dynabandit.policies.rules import Rule
 
 __all__ = [
-    "DocumentationAdvice", "check_environment", "check_estimator", "check_memory", "check_policy", "check_rule",
-    "yield_checks",
+    "DocumentationAdvice", "check_detector", "check_environment", "check_estimator", "check_memory", "check_policy",
+    "check_rule", "yield_checks",
 ]  # fmt: skip
 
 
@@ -90,6 +92,8 @@ def yield_checks(subject: Any) -> Iterator[Callable[[Any], None]]:
         yield from (*MEMORY_CHECKS, is_documented)
     elif isinstance(subject, Rule):
         yield from (*RULE_CHECKS, is_documented)
+    elif isinstance(subject, Detector):
+        yield from (*DETECTOR_CHECKS, is_documented)
     else:
         yield from (starts_empty, constant_rewards, stays_in_range, rejects_invalid_rewards)
 
@@ -150,6 +154,19 @@ def check_rule(rule: Rule) -> None:
     derived = is_dataclass(rule) and isinstance(rule, Rule)
     require(derived, "a rule must be a dataclass derived from Rule")
     _run_checks(rule)
+
+
+def check_detector(detector: Detector) -> None:
+    """Check a detector: that it finds a change, is quiet without one, keeps arms apart, and restarts as it starts.
+
+    Examples
+    --------
+    >>> import dynabandit as db
+    >>> db.checks.check_detector(db.detectors.Cusum(threshold=10, exploration=0.05))
+    """
+    derived = is_dataclass(detector) and isinstance(detector, Detector)
+    require(derived, "a detector must be a dataclass derived from Detector")
+    _run_checks(detector)
 
 
 def check_environment(environment: Environment) -> None:

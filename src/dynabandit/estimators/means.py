@@ -13,7 +13,7 @@ from dynabandit.policies.belief import Belief
 from dynabandit.policies.memories import adaptive, sample_mean, unit_free, window
 from dynabandit.policies.memories.base import Memory
 from dynabandit.policies.part import Setting
-from dynabandit.policies.presets.robust_ucb import catoni_mean, check_confidence, robust_moments
+from dynabandit.policies.whole.robust_ucb import catoni_mean, check_confidence, robust_moments
 from dynabandit.validation import BOUNDED, NORMAL, RewardDomain, integer, number
 
 ONE_ARM = Setting(1)

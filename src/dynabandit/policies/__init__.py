@@ -16,18 +16,15 @@ from dynabandit.policies.memories import MEMORIES
 from dynabandit.policies.part import Part
 from dynabandit.policies.presets.adaptive import (
     DTS,
-    AffDGreedy,
     AffDTS1,
     AffDTS2,
     AffKLUCB,
     AffOTS,
     AffTS,
-    AffUCB1,
     AffUCB2,
     AffUCB2Growing,
     OptimisticDTS,
 )
-from dynabandit.policies.presets.aff_revenue_ts import AffRevenueTS
 from dynabandit.policies.presets.any_unit import AffNormalTS, AffNormalUCB, AffPoissonTS, NormalTS
 from dynabandit.policies.presets.constant import KLUCB, OTS, TS, UCB, EpsGreedy
 from dynabandit.policies.presets.discounted import DKLUCB, DUCB, DiscountedOTS, DiscountedTS
@@ -48,14 +45,15 @@ from dynabandit.policies.presets.linear import (
     SWLinUCB,
     WeightUCB,
 )
-from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixRevenueTS, MixTS
+from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixTS
 from dynabandit.policies.presets.restarting import GLRKLUCB, MKLUCB, MUCB, CusumKLUCB, CusumUCB, GLRKLUCBDiminishing
-from dynabandit.policies.presets.robust_ucb import RobustUCB
 from dynabandit.policies.presets.windowed import SWKLUCB, SWTS, SWUCB, SWUCBSharp
 from dynabandit.policies.python_policy import ArmNumbers, PythonPolicy, PythonStep
 from dynabandit.policies.rules import RULES, score_laws
 from dynabandit.policies.whole import learned_draws
 from dynabandit.policies.whole.ad_switch import AdSwitch
+from dynabandit.policies.whole.adaptive import AffDGreedy, AffUCB1
+from dynabandit.policies.whole.aff_revenue_ts import AffRevenueTS
 from dynabandit.policies.whole.borl import Borl
 from dynabandit.policies.whole.changepoint_thompson import ChangepointTS
 from dynabandit.policies.whole.exp3 import Exp3S, Rexp3
@@ -63,10 +61,12 @@ from dynabandit.policies.whole.f_dsw_thompson import FDSWTS
 from dynabandit.policies.whole.kalman_thompson import KalmanTS, PredictiveSampling
 from dynabandit.policies.whole.lm_dsee import LMDSEE
 from dynabandit.policies.whole.master_ucb import MasterUCB
+from dynabandit.policies.whole.mix_revenue_ts import MixRevenueTS
 from dynabandit.policies.whole.oracle_best_arm import BestArm
 from dynabandit.policies.whole.oracle_restart import OracleRestart
 from dynabandit.policies.whole.r_bocpd_ucb import RBocpdUCB
 from dynabandit.policies.whole.r_ed_ucb import REdUCB
+from dynabandit.policies.whole.robust_ucb import RobustUCB
 from dynabandit.policies.whole.rotting import Fewa, RawUCB
 from dynabandit.policies.whole.uniform import Uniform
 from dynabandit.policies.whole.w_swa import WSWA

@@ -2,7 +2,8 @@
 
 from dynabandit.policies.base import Policy
 from dynabandit.policies.presets.linear import MixLinUCB
-from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixRevenueTS, MixTS
+from dynabandit.policies.presets.mixtures import MixNormalTS, MixPoissonTS, MixTS
+from dynabandit.policies.whole.mix_revenue_ts import MixRevenueTS
 from dynabandit.validation import BOUNDED, RewardDomain
 
 AUTO = "auto"

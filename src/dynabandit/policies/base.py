@@ -9,10 +9,11 @@ import numpy as np
 
 from dynabandit.core.compilation import Function, compiled, kernel
 from dynabandit.core.context import Context
-from dynabandit.core.docstrings import inherited_descriptions, with_parameters
+from dynabandit.core.docstrings import inherited_descriptions, sections, with_parameters, with_sections
 from dynabandit.core.draws import not_empty
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP, Stream
+from dynabandit.plugins import is_built_in
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import beta_belief
 from dynabandit.validation import BOUNDED, RewardDomain, check_field, integer
@@ -115,6 +116,14 @@ class Reveal(Protocol):
 
 
 LARGEST_COLUMN = 272  # slots of memory, or shared numbers, of a policy with an `idle_posterior`: a row of a draw tree
+EXAMPLE = """\
+>>> import dynabandit as db
+>>> bandit = db.Bandit("{name}", arms=["red", "green"], seed=7)
+>>> bandit.reward(bandit.choose(), 1)"""
+EXAMPLE_WITH_FEATURES = """\
+>>> import dynabandit as db
+>>> bandit = db.Bandit("{name}", arms=["red", "green"], features=["hour"], seed=7)
+>>> bandit.reward(bandit.choose({{"hour": 18}}), 1)"""
 USES_PRIOR = "; by default 0, so that the prior is used from the first step."
 # How the posterior of an arm changes between its plays and rewards, see `PolicyFunctions.idle_posterior`
 CONSTANT, MONOTONE = "constant", "monotone"
@@ -281,7 +290,10 @@ class Policy:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" in vars(cls) and (text := vars(cls).get("__doc__")):  # base classes have no name
-            cls.__doc__ = with_parameters(inspect.cleandoc(text), cls.described_parameters())
+            text, example = inspect.cleandoc(text), own_example(cls)
+            if example and "Examples" not in sections(text):
+                text = with_sections(sections(text) | {"Examples": example})
+            cls.__doc__ = with_parameters(text, cls.described_parameters())
 
     @classmethod
     def described_parameters(cls) -> dict[str, str]:
@@ -387,6 +399,13 @@ class Policy:
             if getattr(self, field.name) != field.default
         ]
         return f"{self.name}({', '.join(changed)})" if changed else self.name
+
+
+def own_example(kind: type[Policy]) -> str:
+    """Return the example of a policy of this package; none of others, whose names may be unknown."""
+    if not is_built_in(kind):
+        return ""
+    return (EXAMPLE_WITH_FEATURES if kind.functions.contextual else EXAMPLE).format(name=kind.name)
 
 
 def compiled_for(functions: PolicyFunctions, function: Function) -> Function:

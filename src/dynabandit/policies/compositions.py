@@ -7,21 +7,21 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from dynabandit import plugins
-from dynabandit.policies.composition import HorizonPreset, Preset, common_domain, field_names, kind_of
 from dynabandit.policies.detectors import DETECTORS
 from dynabandit.policies.detectors.base import Detector
+from dynabandit.policies.fit import misfit
 from dynabandit.policies.memories import MEMORIES
 from dynabandit.policies.memories.base import Memory
-from dynabandit.policies.memories.models import COEFFICIENTS, ModelMemory
+from dynabandit.policies.memories.models import ModelMemory
 from dynabandit.policies.memories.sample_mean import SampleMean
 from dynabandit.policies.part import Part
+from dynabandit.policies.preset import HorizonPreset, Preset, field_names, kind_of
 from dynabandit.policies.rules import RULES
 from dynabandit.policies.rules.base import Rule
 from dynabandit.validation import check_parameter_names, unknown
 
 PLUS = " + "
 _making = threading.RLock()
-PREDICTED = ("common normal", COEFFICIENTS)  # families of rules that draw from what a model predicts
 ROLES: dict[str, tuple[type[Part], dict[str, Any]]] = {
     "memory": (Memory, MEMORIES),
     "rule": (Rule, RULES),
@@ -41,10 +41,12 @@ class Chosen:
     def replaced(self, parameters: dict[str, Any]) -> "Chosen":
         """Return the parts with those that are among the parameters, which are removed there."""
         own = {"memory": self.memory, "rule": self.rule, "detector": self.detector}
-        given = {role: _part(role, parameters.pop(role)) for role in ROLES if is_part(parameters.get(role))}
-        if "detector" in parameters and parameters["detector"] is None:
-            given["detector"] = parameters.pop("detector")
-        return Chosen(**(own | given))
+        numbers = {field.name for kind in self.kinds() for field in fields(kind)}
+        for role in ROLES:
+            if role in parameters and (is_part(parameters[role]) or role not in numbers):
+                given = parameters.pop(role)
+                own[role] = None if role == "detector" and given is None else _part(role, given)
+        return Chosen(**own)
 
     def all(self) -> tuple[Any, ...]:
         """Return the parts that there are."""
@@ -144,14 +146,29 @@ def named(text: str) -> Chosen | None:
             continue
         if role is None:
             every = {one for _, known in ROLES.values() for one in known}
-            raise unknown("memory, rule or detector", name, every)
+            own = "A part of your own must be registered first, with db.policies.register."
+            raise ValueError(f"{unknown('memory, rule or detector', name, every)}. {own}")
         if role in found and role not in replaceable:
             raise ValueError(f"a policy has one {role}, got {text!r}")
         replaceable.discard(role)
         found[role] = ROLES[role][1][name]
     if "rule" not in found:
         raise ValueError(f"a composition needs a rule, one of {', '.join(sorted(RULES))}, got {text!r}")
+    if "memory" not in found:
+        _check_ambiguity(names, found)
     return Chosen(found.get("memory", SampleMean), found["rule"], found.get("detector"))
+
+
+def _check_ambiguity(names: list[str], found: dict[str, Any]) -> None:
+    """Raise an error if the name of a rule is also that of a policy with another rule, and no memory says which."""
+    for kind in _presets():
+        if kind.name == found["rule"].name and not _is_variant(kind.made_of[1], found["rule"]):
+            others = PLUS.join(name for name in names if name != kind.name)
+            policy = name_of(tuple(map(kind_of, kind.made_of[:2])))
+            raise ValueError(
+                f"{kind.name!r} is a rule, and also the policy {policy!r}: write '{policy}{PLUS}{others}', or name a "
+                f"memory for the rule {kind.name!r}"
+            )
 
 
 def parts_of(policy: type[Any]) -> Chosen:
@@ -204,10 +221,15 @@ def grid(
 
 
 def register_part(kind: type[Kind]) -> type[Kind]:
-    """Add a memory, a rule or a detector of your own to the registry of this process, under its name."""
+    """Add a memory, a rule or a detector of your own to the registry of this process, under its name.
+
+    A class that is defined again, as in a notebook, takes the place of the earlier one.
+    """
     for base, known in ROLES.values():
         if issubclass(kind, base):
-            if known.get(kind.name, kind) is not kind or any(kind.name == one.name for one in _presets()):
+            before = known.get(kind.name, kind)
+            is_other = (before.__module__, before.__qualname__) != (kind.__module__, kind.__qualname__)
+            if is_other or any(kind.name == one.name for one in _presets()):
                 raise ValueError(f"{kind.__name__}.name must not be that of another part, got {kind.name!r}")
             known[kind.name] = kind
     return kind
@@ -283,15 +305,25 @@ def _as_preset(
     if len(kind.made_of) != len(chosen.all()):
         return None
     visible: dict[str, Any] = {}
+    names, left = field_names(chosen.kinds()), dict(parameters)
     for own, part in zip(kind.made_of, chosen.all(), strict=True):
         if not is_same(own, part):
             return None
         if isinstance(own, type):
             visible |= {} if isinstance(part, type) else part.parameters
-        elif own.parameters != (part() if isinstance(part, type) else part).parameters:
+            continue
+        if isinstance(part, type):
+            part = _with_its_own(part, names, left)
+        if own.parameters != part.parameters:
             return None
     allowed = {one.name for one in fields(kind)} - set(visible)
-    return kind(**visible, **parameters) if set(parameters) <= allowed else None
+    return kind(**visible, **left) if set(left) <= allowed else None
+
+
+def _with_its_own(kind: type[Part], names: dict[tuple[Any, str], str], parameters: dict[str, Any]) -> Part:
+    """Return a part with those of the parameters that are its own, which are removed there."""
+    own = [field.name for field in fields(kind) if names[kind, field.name] in parameters]
+    return kind(**{name: parameters.pop(names[kind, name]) for name in own})
 
 
 def is_part(given: Any) -> bool:
@@ -309,30 +341,6 @@ def _part(role: str, given: Any) -> Any:
             raise unknown(role, given, known)
         return known[given]
     raise TypeError(f"{role} must be a {base.__name__}, its class or its name, got {given!r}")
-
-
-def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
-    """Return why parts do not fit together; None if they do."""
-    family = rule.kernels.family
-    kernels, models = rule.kernels, issubclass(memory, ModelMemory)
-    predicts = kernels.predicted is not None or kernels.compare is not None or family in PREDICTED
-    if models and not predicts:
-        return f"rule {rule.name!r} does not compare predictions from features, which memory {memory.name!r} makes"
-    if not models and predicts and kernels.score is None:
-        return f"rule {rule.name!r} compares predictions from features, and memory {memory.name!r} makes none"
-    if models and family == COEFFICIENTS and memory.kernels.draws is None:
-        return f"rule {rule.name!r} draws coefficients, and those of memory {memory.name!r} cannot be drawn"
-    if models and detector is not None:
-        return f"memory {memory.name!r} makes predictions from features, and no detector watches these"
-    if models:
-        return None
-    if family is not None and family not in dict(memory.kernels_for(family).laws):
-        return f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none"
-    try:
-        common_domain([part for part in (memory, rule, detector) if part is not None])
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _check_fit(*kinds: Any) -> None:

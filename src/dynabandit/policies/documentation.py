@@ -5,19 +5,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from dynabandit.core.docstrings import WIDTH, sections, with_sections, written
-from dynabandit.plugins import is_built_in
-from dynabandit.policies.base import Policy, PolicyFunctions
+from dynabandit.policies.base import Policy, PolicyFunctions, own_example
 from dynabandit.policies.part import Part
-
-EXAMPLE = """\
->>> import dynabandit as db
->>> bandit = db.Bandit("{name}", arms=["red", "green"], seed=7)
->>> bandit.reward(bandit.choose(), 1)"""
-EXAMPLE_WITH_FEATURES = """\
->>> import dynabandit as db
->>> bandit = db.Bandit("{name}", arms=["red", "green"], features=["hour"], seed=7)
->>> bandit.reward(bandit.choose({{"hour": 18}}), 1)"""
-
 
 PENDING, COST, MEMORY = "Pending plays ", "Cost per step: ", "Memory: "  # paragraphs of parts begin with them
 
@@ -38,7 +27,6 @@ def documentation(cls: type[Policy], parts: Sequence[type[Part]], described: dic
     own = {heading: section for heading, section in sections(inspect.cleandoc(cls.__doc__ or "")).items() if section}
     texts = [sections(inspect.cleandoc(part.__doc__ or part.name)) for part in parts]
     references = dict.fromkeys(one["References"] for one in texts if "References" in one)
-    example = EXAMPLE_WITH_FEATURES if cls.functions.contextual else EXAMPLE
     notes = [own["Notes"]] if "Notes" in own else _details(parts[0])
     for part in parts[1:]:
         notes += _details(part)
@@ -47,7 +35,7 @@ def documentation(cls: type[Policy], parts: Sequence[type[Part]], described: dic
         {
             "": "\n\n".join(one[""].partition("\n\n")[0] for one in texts),
             "Parameters": written(described),
-            "Examples": example.format(name=cls.name) if is_built_in(cls) else "",
+            "Examples": own_example(cls),
             "References": "\n".join(references),
         }
         | own

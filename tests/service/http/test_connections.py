@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest import mock
 from urllib.parse import urlsplit
 
 import httpx
@@ -14,6 +15,7 @@ import pytest
 
 from dynabandit.service.http import connections
 from dynabandit.service.http.connections import ConnectionTable, LimitedConnection
+from dynabandit.service.http.limits import RefusalPacer
 from dynabandit.service.metrics import ServiceMetrics
 from dynabandit.service.stores import open_store
 from dynabandit.service.web.static_files import PLOTLY, static_url
@@ -190,6 +192,19 @@ def test_a_new_connection_replaces_an_idle_one(sqlite_url: str) -> None:
     with running(open_store(sqlite_url), max_connections=3) as server, contextlib.ExitStack() as stack:
         guests = [stack.enter_context(talking(server.url))[1] for _ in range(6)]
         assert [guest.get("/healthz").status_code for guest in guests] == [200] * 6
+
+
+@pytest.mark.promise(57)
+def test_a_connection_that_has_just_come_is_not_replaced_before_its_request_is_read(sqlite_url: str) -> None:
+    limits = LONG_LIMITS._replace(fresh=PATIENCE)
+    with running(open_store(sqlite_url), max_connections=1, limits=limits) as server:
+        first = connect(server.url, b"")
+        wait_for(lambda: len(sockets_of(server)) == 1)
+        with mock.patch.object(RefusalPacer, "delay", return_value=0.0) as delay:
+            assert health(server.url).status_code == 503
+        assert delay.call_count == 1, "callers who connect again at once are slowed down"
+        first.sendall(GET + CLOSE)
+        assert everything(first)[:12] == b"HTTP/1.1 200"
 
 
 @pytest.mark.promise(57)

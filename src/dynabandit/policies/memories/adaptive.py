@@ -9,7 +9,6 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import column_reader, column_writer
 from dynabandit.policies.base import PolicyState, Step
-from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories.base import Memory, MemoryKernels, Weights, per_arm
 from dynabandit.policies.part import Setting
@@ -46,7 +45,7 @@ START = AdaptiveState(1.0, *[0.0] * (SIZE - 1))
 load = column_reader(AdaptiveState)
 store = column_writer(AdaptiveState)
 SLOTS = AdaptiveState._fields
-FORGETTING, M, W = (SLOTS.index(name) for name in ("forgetting", "m", "w"))
+FORGETTING, M, W, VARIANCE = (SLOTS.index(name) for name in ("forgetting", "m", "w", "variance"))
 
 
 class AdaptiveParams(NamedTuple):
@@ -127,14 +126,6 @@ def observe(state: AdaptiveState, reward: float, params: AdaptiveParams) -> Adap
 def mean(state: AdaptiveState) -> float:
     """Return the adaptive mean."""
     return state.mean
-
-
-def belief(column: np.ndarray) -> Belief:
-    """Return the mean and variance of the recursions, which are the first numbers of an arm."""
-    state = AdaptiveState(*column[:SIZE].tolist())
-    if state.w <= 0.0:
-        return Belief(math.nan, 0.0, state.forgetting, 0.0)
-    return Belief(state.mean, state.variance, state.forgetting, state.w**2 / state.k)
 
 
 @kernel
@@ -251,5 +242,5 @@ class Adaptive(Memory):
     def forgetting(self, column: np.ndarray, setting: Setting) -> float:
         return float(column[FORGETTING])
 
-    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        return belief(column)
+    def variance(self, column: np.ndarray, mean: float) -> float:
+        return float(column[VARIANCE])

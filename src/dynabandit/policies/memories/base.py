@@ -182,10 +182,15 @@ class Memory(Part):
     def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
         """Return what is known about an arm; without rewards the mean is NaN."""
         state = PolicyState(column[:, np.newaxis], shared, np.zeros(1, dtype=np.int64))
-        mean, _, w, k, _ = map(float, self.kernels.estimate(state, 0))
-        if w <= 0.0:
-            return Belief(math.nan, 0.0, 1.0, 0.0)
-        return Belief(mean, mean * (1.0 - mean), self.forgetting(column, setting), w * w / k)
+        found, forgetting = self.kernels.estimate(state, 0), self.forgetting(column, setting)
+        if found.size <= 0.0:
+            return Belief(math.nan, 0.0, forgetting, 0.0)
+        mean, size = float(found.mean), float(found.size * self.kernels.unit(state))
+        return Belief(mean, self.variance(column, mean), forgetting, size)
+
+    def variance(self, column: np.ndarray, mean: float) -> float:
+        """Return the estimated variance of a reward of an arm, given its mean."""
+        return mean * (1.0 - mean)
 
 
 def per_arm(

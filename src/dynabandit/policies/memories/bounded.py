@@ -9,7 +9,6 @@ import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.policies.base import PolicyState, Reward, Step
-from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import adaptive
 from dynabandit.policies.memories.adaptive import Adaptive, AdaptiveParams, AdaptiveState
@@ -220,8 +219,8 @@ class BoundedByVariance(Adaptive):
     def params(self, setting: Setting) -> AdaptiveBoundedParams:
         return AdaptiveBoundedParams(self._estimator(), setting.prior, self.memory, float(setting.burn_in))
 
-    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        return Memory.belief(self, column, shared, setting)
+    def variance(self, column: np.ndarray, mean: float) -> float:
+        return mean * (1.0 - mean)
 
 
 @dataclass(frozen=True, kw_only=True)

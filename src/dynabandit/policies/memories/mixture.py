@@ -424,11 +424,7 @@ class Mixture(Memory):
         if column[COUNT + MEMORIES - 1] == 0.0:
             state = PolicyState(column[:, np.newaxis], shared, np.zeros(1))
             mean, size = float(self.kernels.common(state, 1, self.params(setting))), self.strength
-        return Belief(mean, self._variance(mean), self.forgetting(column, setting), size)
-
-    def _variance(self, mean: float) -> float:
-        """Return the variance of a reward with this mean."""
-        return mean * (1.0 - mean)
+        return Belief(mean, self.variance(column, mean), self.forgetting(column, setting), size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -459,7 +455,7 @@ class PoissonMixture(Mixture):
 
     strength: float = 0.5
 
-    def _variance(self, mean: float) -> float:
+    def variance(self, column: np.ndarray, mean: float) -> float:
         return mean
 
 

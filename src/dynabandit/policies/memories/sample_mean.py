@@ -1,6 +1,5 @@
 """The sample mean: all rewards of an arm have the same weight."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,10 +8,8 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.records import column_reader, column_writer
 from dynabandit.policies.base import PolicyState, Step
-from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories.base import Memory, per_arm
-from dynabandit.policies.part import Setting
 from dynabandit.policies.pending_plays import assumed_zeros
 from dynabandit.validation import NORMAL
 
@@ -65,17 +62,6 @@ def beta(state: PolicyState, arm: int, step: Step, kept: float, prior: Prior, pa
     return prior.a + total, prior.b + plays - total + assumed_zeros(state, arm, plays)
 
 
-def belief(column: np.ndarray) -> Belief:
-    """Return the mean and variance of the rewards, whose sums are the first numbers of an arm."""
-    sums = Sums(*column[: len(SLOTS)].tolist())
-    plays = sums.plays
-    if plays <= 0.0:
-        return Belief(math.nan, 0.0, 1.0, 0.0)
-    average = mean(sums)
-    variance = max(0.0, sums.squares - average * sums.total) / (plays - 1.0) if plays > 1.0 else 0.0
-    return Belief(average, variance, 1.0, plays)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SampleMean(Memory):
     """Remember all rewards of an arm with equal weights: for constant means.
@@ -95,5 +81,6 @@ class SampleMean(Memory):
     rewards = NORMAL
     kernels = per_arm(START, observe, mean, size)._replace(laws=(("beta", beta),), counts_rewards=True)
 
-    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        return belief(column)
+    def variance(self, column: np.ndarray, mean: float) -> float:
+        total, squares, plays = column[: len(SLOTS)].tolist()
+        return max(0.0, squares - mean * total) / (plays - 1.0) if plays > 1.0 else 0.0

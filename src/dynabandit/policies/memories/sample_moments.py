@@ -8,7 +8,6 @@ import numpy as np
 
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import PolicyState, Reward, Step
-from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import pooled_moments
 from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels, equally_weighted
@@ -102,8 +101,6 @@ class SampleMoments(Memory):
     def shared_size(self, setting: Setting, family: str | None) -> int:
         return pooled_moments.SIZE
 
-    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        plays, mean, squares = column[: len(SLOTS)].tolist()
-        if plays == 0.0:
-            return Belief(math.nan, 0.0, 1.0, 0.0)
-        return Belief(mean, squares / (plays - 1.0) if plays > 1.0 else 0.0, 1.0, plays)
+    def variance(self, column: np.ndarray, mean: float) -> float:
+        plays, squares = float(column[PLAYS]), float(column[SQUARES])
+        return squares / (plays - 1.0) if plays > 1.0 else 0.0

@@ -12,10 +12,9 @@ import numpy as np
 
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.policies.base import PolicyState, Reward, Step
-from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
 from dynabandit.policies.memories import adaptive, pooled_moments
-from dynabandit.policies.memories.adaptive import FORGETTING, AdaptiveState, M, W, moved, slope, stepped
+from dynabandit.policies.memories.adaptive import FORGETTING, VARIANCE, AdaptiveState, M, W, moved, slope, stepped
 from dynabandit.policies.memories.base import Estimate, Memory, MemoryKernels
 from dynabandit.policies.memories.pooled_moments import is_variance
 from dynabandit.policies.part import Setting
@@ -165,5 +164,5 @@ class UnitFree(Memory):
     def forgetting(self, column: np.ndarray, setting: Setting) -> float:
         return float(column[FORGETTING])
 
-    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        return adaptive.belief(column)
+    def variance(self, column: np.ndarray, mean: float) -> float:
+        return float(column[VARIANCE])

@@ -14,10 +14,9 @@ import numpy as np
 from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyState, Reward
-from dynabandit.policies.belief import Belief
 from dynabandit.policies.horizons.formulas import window_for
 from dynabandit.policies.memories import sample_mean
-from dynabandit.policies.memories.base import NOBODY, Estimate, Memory, MemoryKernels
+from dynabandit.policies.memories.base import NOBODY, Estimate, MemoryKernels
 from dynabandit.policies.memories.sample_mean import SampleMean, Sums
 from dynabandit.policies.part import Setting
 from dynabandit.validation import BOUNDED, check_field, integer, number
@@ -147,17 +146,8 @@ def window_kernels(drop: Callable[..., int], clock: Callable[..., float], params
     )
 
 
-class _Window(Memory):
-    """What windows of fixed and of growing length share."""
-
-    rewards = BOUNDED  # `retract` keeps sums in the range of such rewards
-
-    def belief(self, column: np.ndarray, shared: np.ndarray, setting: Setting) -> Belief:
-        return sample_mean.belief(column)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Window(_Window):
+class Window(SampleMean):
     """Remember the latest rewards of all arms. Use it if you know how fast the means change.
 
     The window moves with the rewards of all arms; a decision whose reward has not arrived yet does not move it.
@@ -181,6 +171,7 @@ class Window(_Window):
     """
 
     name = "window"
+    rewards = BOUNDED  # `retract` keeps sums in the range of such rewards
     follows_horizon = True
     kernels = window_kernels(drop, rewards_in_window, Params)
 
@@ -207,7 +198,7 @@ class Window(_Window):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrowingWindow(_Window):
+class GrowingWindow(SampleMean):
     r"""Remember the latest rewards of all arms, more of them as time goes on, so that no horizon is needed.
 
     The window moves with the rewards of all arms. Its length after t of them is :math:`\lceil \lambda t^\alpha
@@ -236,6 +227,7 @@ class GrowingWindow(_Window):
     """
 
     name = "growing-window"
+    rewards = BOUNDED
     kernels = window_kernels(growing_drop, all_rewards_so_far, GrowingParams)
 
     alpha: float = 0.5

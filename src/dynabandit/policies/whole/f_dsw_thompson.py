@@ -89,12 +89,6 @@ class FDSWTS(Policy):
     prior
         The Beta prior of both posteriors of each arm, a pair of numbers in [1e-12, 1e12].
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("f-dsw-ts", combine="min", discount=0.95, window=75).label
-    'f-dsw-ts(combine=min, discount=0.95, window=75)'
-
     Notes
     -----
     With discounted counts S and F, and counts of the latest n rewards of the arm:

@@ -281,12 +281,6 @@ class PredictiveSampling(KalmanTS):
     scores an arm by its expected next reward given them. It learns as `KalmanTS` does, and its draws are narrower;
     without drift both policies are the same.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("predictive-sampling", drift=0.01).label
-    'predictive-sampling(drift=0.01)'
-
     Notes
     -----
     With the predicted mean m and variance P of an arm, R = m (1 - m), persistence phi and drift sigma, the score is a

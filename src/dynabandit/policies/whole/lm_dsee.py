@@ -123,12 +123,6 @@ class LMDSEE(SampleMeanPolicy):
     burn_in
         The number of plays of each arm before the policy decides; exploration needs none.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("lm-dsee").params(arms=2).length
-    36.0
-
     Notes
     -----
     Epoch k has ceil(a k^rho l) steps, of which each of the K arms gets L(k), with

@@ -105,12 +105,6 @@ class REdUCB(Policy):
     window
         The largest number h of recent plays, which bounds the memory; the paper has no bound.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("r-ed-ucb", sigma=0.1).label
-    'r-ed-ucb(sigma=0.1)'
-
     Notes
     -----
     With the N rewards of an arm and h = floor(epsilon N):

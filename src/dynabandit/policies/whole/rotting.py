@@ -220,12 +220,6 @@ class Fewa(RottingPolicy):
         How fast the confidence level t^-alpha falls, positive. The theory of the paper asks for 4 or more; its
         experiments use 0.06.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("fewa", alpha=0.1).label
-    'fewa(alpha=0.1)'
-
     Notes
     -----
     An arm is left after the window h if

@@ -7,8 +7,8 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import Policy, PolicyState, Reward
 from dynabandit.policies.belief import Belief
-from dynabandit.policies.memories import sample_mean
-from dynabandit.policies.memories.sample_mean import SLOTS, observe_arm as observe
+from dynabandit.policies.memories.sample_mean import SLOTS, SampleMean, observe_arm as observe
+from dynabandit.policies.part import Setting
 
 __all__ = ["SLOTS", "SampleMeanPolicy", "learn", "observe", "start"]
 
@@ -29,4 +29,4 @@ class SampleMeanPolicy(Policy):
     """A policy whose first slots are the sums of the sample mean."""
 
     def belief(self, column: np.ndarray, shared: np.ndarray) -> Belief:
-        return sample_mean.belief(column)
+        return SampleMean().belief(column, shared, Setting(1))

@@ -12,12 +12,6 @@ from dynabandit.validation import BOUNDED, NORMAL
 class Uniform(SampleMeanPolicy):
     """Play a random arm, each with the same probability. A reference: every other policy should have less regret.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("uniform").parameters
-    {'burn_in': 0}
-
     Notes
     -----
     Cost per step: O(log K).

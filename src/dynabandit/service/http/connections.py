@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from dynabandit.service.http.limits import RefusalPacer
 from dynabandit.service.http.responses import problem_response
 from dynabandit.service.http.status_codes import BUSY
 from dynabandit.service.logging_setup import log
@@ -31,6 +33,7 @@ class TimeLimits(NamedTuple):
 
     request: float = 30.0  # from the first byte of a request to its last
     refused: float = 5.0  # the same for a connection that is only answered with 503
+    fresh: float = 0.1  # during which a connection that waits for its caller is not replaced
     write: float = 30.0  # during which the caller takes at least one byte of an unsent response
     stop_write: float = 1.0  # the same while the server stops, or for a connection that was replaced
     stop_request: float = 1.0  # for the rest of a request while the server stops
@@ -48,9 +51,10 @@ class ConnectionTable:
 
     A connection beyond a limit replaces the one that has waited for its caller for the longest time: for a request, for
     the rest of a request, or because the caller does not read the response. A connection whose request the service is
-    working on is never replaced. If all are, the new connection is refused: it gets 503, up to as many connections
-    again; further ones are closed at once. `note_refusal` is called for each that is replaced or refused: it may have
-    brought a reward.
+    working on is never replaced, nor one that came a moment ago: callers that connect again without a pause would
+    replace each other before their requests are read. If there is none to replace, the new connection is refused: it
+    gets 503, after a delay, up to as many connections again; further ones are closed at once. `note_refusal` is called
+    for each that is replaced or refused: it may have brought a reward.
     """
 
     def __init__(
@@ -68,7 +72,8 @@ class ConnectionTable:
         self._sockets: set[LimitedConnection] = set()  # also those that are being closed
         self._admitted: dict[LimitedConnection, str] = {}  # with the address
         self._by_address: Counter[str] = Counter()
-        self._waiting: dict[LimitedConnection, None] = {}  # for their callers, in order
+        self._waiting: dict[LimitedConnection, float] = {}  # for their callers, and since when, in order
+        self._pacer = RefusalPacer()
         self._closed: Counter[str] = Counter()  # by reason, since the last line of the log
         self._next_log = 0.0
         self._next_check: asyncio.TimerHandle | None = None
@@ -89,11 +94,13 @@ class ConnectionTable:
             self.count("replaced")
         self._admitted[new] = address
         self._by_address[address] += 1
-        self._waiting[new] = None
+        self._waiting[new] = time.monotonic()
 
     def _find_replaceable(self, address: str | None) -> "LimitedConnection | None":
-        """Return the connection, of one address or of any, that has waited longest."""
-        return next((one for one in self._waiting if address is None or self._admitted[one] == address), None)
+        """Return the connection, of one address or of any, that has waited longest, unless it is fresh."""
+        found = next((one for one in self._waiting if address is None or self._admitted[one] == address), None)
+        is_fresh = found is not None and time.monotonic() - self._waiting[found] < self.limits.fresh
+        return None if is_fresh else found
 
     def _refuse(self, new: "LimitedConnection") -> None:
         if self._has_many_sockets():
@@ -103,6 +110,11 @@ class ConnectionTable:
             self.count("refused")
             new.refuse()
 
+    async def answer_refused(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request of a refused connection, after a delay that slows down callers who connect again."""
+        await asyncio.sleep(self._pacer.delay() or 0.0)
+        await BUSY(scope, receive, send)
+
     def _has_many_sockets(self) -> bool:
         """Whether as many connections as are admitted are refused, or are being closed."""
         return len(self._sockets) > 2 * self._most
@@ -111,7 +123,7 @@ class ConnectionTable:
         """Note that from now on a connection waits for its caller."""
         if connection in self._admitted:
             self._waiting.pop(connection, None)
-            self._waiting[connection] = None
+            self._waiting[connection] = time.monotonic()
 
     def work(self, connection: "LimitedConnection") -> None:
         """Note that from now on the service works on the request of a connection."""
@@ -187,7 +199,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._has_body = False  # whether this piece has a part of a body
         self._has_ended = False  # whether a request has ended in this piece
         self._deadline: asyncio.TimerHandle | None = None
-        self._is_stopping = False
+        self._is_refused = self._is_stopping = False
         self.write_seconds = table.limits.write
         self._unsent = 0  # bytes at the latest check
         self._progress_at = 0.0  # time of a check when fewer bytes were unsent than before
@@ -271,7 +283,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def refuse(self) -> None:
         """Answer the request, when it comes, with 503."""
-        self.app = BUSY
+        self._is_refused, self.app = True, self._table.answer_refused
         self._set_deadline(self._table.limits.refused)
 
     def close_for_another(self, at_once: bool) -> None:
@@ -309,7 +321,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._deadline = self.loop.call_later(seconds, self._time_out)
 
     def _time_out(self) -> None:
-        is_refused = self._is_stopping or self.app is BUSY
+        is_refused = self._is_stopping or self._is_refused
         problem = f"the request must arrive within {self._table.limits.request:g} seconds"
         self._close_with(BUSY if is_refused else problem_response(408, problem))
 

@@ -108,12 +108,6 @@ class AffRevenueTS(Policy):
         The weight of the prior of a conversion probability, a positive number of rewards; it is not discounted. The
         mean of the prior is the conversion of all arms so far.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("aff-revenue-ts", prior_weight=2).rewards.description
-    '0 or a number in [1e-100, 1e+100]'
-
     Notes
     -----
     The score of an arm, where p is drawn from the posterior of `AffTS` on whether a reward is positive, and mu from

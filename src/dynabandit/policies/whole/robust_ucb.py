@@ -166,12 +166,6 @@ class RobustUCB(Policy):
     burn_in
         The number of plays of each arm before the policy decides, so that a variance can be estimated.
 
-    Examples
-    --------
-    >>> import dynabandit as db
-    >>> db.policy("robust-ucb", window=50).label
-    'robust-ucb(window=50)'
-
     Notes
     -----
     The score of an arm with n rewards in its window, at step t, with theta and v of `CatoniMean`:
