@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from dynabandit.core.docstrings import parameter_descriptions
 from dynabandit.policies import Policy
-from dynabandit.policies.composition import Preset
-from dynabandit.policies.compositions import ROLES, is_composition, misfit, parts_of
+from dynabandit.policies.compositions import ROLES, is_composition, parts_of
+from dynabandit.policies.fit import misfit
 from dynabandit.policies.memories.models import ModelMemory
+from dynabandit.policies.preset import Preset
 
 
 class Parameter(NamedTuple):

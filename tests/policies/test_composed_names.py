@@ -12,10 +12,11 @@ import pytest
 import dynabandit as db
 from dynabandit.core.compilation import kernel
 from dynabandit.policies import DETECTORS, MEMORIES, POLICIES, RULES
-from dynabandit.policies.composition import Preset, kind_of
-from dynabandit.policies.compositions import composition_class, misfit, named
+from dynabandit.policies.compositions import composition_class, named
 from dynabandit.policies.detectors import HalvesWithThisStep
+from dynabandit.policies.fit import misfit
 from dynabandit.policies.memories.regression import AdaptiveRegression
+from dynabandit.policies.preset import Preset, kind_of
 from dynabandit.policies.rules.prediction import WidthBound
 
 WINDOW = db.memories.Window(window=500)

@@ -15,12 +15,12 @@ import pytest
 from dynabandit.checks import check_policy
 from dynabandit.core.compilation import kernel
 from dynabandit.policies.base import CONSTANT, MONOTONE, Step
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories.base import Memory, per_arm
 from dynabandit.policies.memories.discount import SCALE, Discount
 from dynabandit.policies.memories.sample_mean import SampleMean
 from dynabandit.policies.memories.window import GrowingWindow, Window
 from dynabandit.policies.part import Setting
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules.base import Rule
 from dynabandit.policies.rules.greedy import Greedy
 from dynabandit.policies.rules.hoeffding import Hoeffding, KLBound, PrintedHoeffding

@@ -17,12 +17,12 @@ from dynabandit.core.context import Context
 from dynabandit.core.streams import EXPLORE, EXPLORED_ARM, SCORE, SECOND, Stream, normal_pair, stream, uniform, words
 from dynabandit.policies import CONTEXTUAL_POLICIES
 from dynabandit.policies.base import Policy, Reward, Step, new_state
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories.linear_model import inverse_at, theta_at
 from dynabandit.policies.memories.regression import deviation_at, draw_deviation
 from dynabandit.policies.memories.regression_kernels import LONGEST_MEMORY, SHORTEST_MEMORY
 from dynabandit.policies.memories.regression_window import RestartRegression, WindowRegression
 from dynabandit.policies.memories.sample_mean import SampleMean
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules.greedy import Greedy
 from dynabandit.policies.rules.kl_ucb import KLUCB
 from dynabandit.policies.rules.prediction import LinearThompson, Rate, WidthBound, weight
@@ -461,10 +461,13 @@ def test_any_rule_that_knows_predictions_decides_with_any_memory_with_models() -
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ((WindowRegression, LinearThompson), "the coefficients of this memory cannot be drawn"),
-        ((WindowRegression, KLUCB), "the rule does not compare what is predicted from features"),
-        ((SampleMean, WidthBound), "the rule needs what the memory does not know"),
-        ((SampleMean, NormalThompson), "the rule needs what the memory does not know"),
+        (
+            (WindowRegression, LinearThompson),
+            "draws coefficients, and those of memory 'window-regression' cannot be drawn",
+        ),
+        ((WindowRegression, KLUCB), "does not compare predictions from features"),
+        ((SampleMean, WidthBound), "memory 'sample-mean' makes none"),
+        ((SampleMean, NormalThompson), "draws from normal laws, and memory 'sample-mean' has none"),
     ],
 )
 def test_parts_that_cannot_decide_together_are_refused(parts: tuple[Any, Any], message: str) -> None:

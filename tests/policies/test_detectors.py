@@ -10,13 +10,13 @@ import pytest
 import dynabandit as db
 from dynabandit.checks import DocumentationAdvice, check_policy
 from dynabandit.policies import PolicyState
-from dynabandit.policies.composition import HorizonPreset, Preset
 from dynabandit.policies.detectors import adwin, cusum, glr, halves
 from dynabandit.policies.memories import window
 from dynabandit.policies.memories.discount import Discount
 from dynabandit.policies.memories.sample_mean import SampleMean
 from dynabandit.policies.memories.window import Window
 from dynabandit.policies.part import Setting
+from dynabandit.policies.preset import HorizonPreset, Preset
 from dynabandit.policies.rules import greedy, kl_ucb, thompson, ucb
 from oracles import adwin as adwin_oracle
 from tools.driver import Driver

@@ -20,7 +20,6 @@ from dynabandit.estimators import (
 )
 from dynabandit.policies.base import PolicyState, Reward, Step
 from dynabandit.policies.beta_posterior import Prior
-from dynabandit.policies.compose import compose
 from dynabandit.policies.memories import discount, sample_mean, window
 from dynabandit.policies.memories.adaptive import SIZE, Adaptive
 from dynabandit.policies.memories.base import NOBODY, Estimate, Memory, MemoryKernels
@@ -28,6 +27,7 @@ from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, Bou
 from dynabandit.policies.memories.sample_moments import SampleMoments
 from dynabandit.policies.memories.unit_free import UnitFree
 from dynabandit.policies.part import Setting
+from dynabandit.policies.policy_functions import policy_functions
 from dynabandit.policies.rules import hoeffding, normal_ucb, thompson
 
 REWARDS = [*([0.0] * 15), *([1.0] * 6), 0.25, *([1.0, 0.0] * 5)]
@@ -209,7 +209,8 @@ def test_equal_parts_give_the_functions_of_the_paper_s_policies() -> None:
         ("aff-dts2", BoundedByWeight, thompson.Thompson),
         ("aff-normal-ucb", UnitFree, normal_ucb.NormalUCB),
     ):
-        assert db.policy(name).functions is compose(memory.kernels_for(rule.kernels.family), rule.kernels, None)
+        kernels = memory.kernels_for(rule.kernels.family)
+        assert db.policy(name).functions is policy_functions(kernels, rule.kernels, None)
         assert db.policy(name).burn_in == memory.first_plays
 
 

@@ -15,9 +15,9 @@ from dynabandit.core import precision
 from dynabandit.policies import resolved
 from dynabandit.policies.base import Policy, PolicyState, Reward, Step
 from dynabandit.policies.belief import Belief
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories import mixture
 from dynabandit.policies.memories.mixture import COUNT, MEAN, SIZE, TOTAL, WEIGHT
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules.ucb import UCB
 from dynabandit.validation import REWARD_DOMAINS
 from oracles import mix_ts

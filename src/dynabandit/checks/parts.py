@@ -11,11 +11,12 @@ from dynabandit.checks.policies import scores_change_only_with_plays
 from dynabandit.checks.posteriors import posteriors_change_as_declared
 from dynabandit.policies import MEMORIES, RULES
 from dynabandit.policies.base import PolicyState, Reward
-from dynabandit.policies.composition import Preset
-from dynabandit.policies.compositions import compose, misfit
+from dynabandit.policies.compositions import compose
+from dynabandit.policies.fit import misfit
 from dynabandit.policies.memories import Memory
 from dynabandit.policies.memories.models import ModelMemory
 from dynabandit.policies.part import Setting
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules import Rule
 from dynabandit.simulation.step_by_step import StepByStep
 

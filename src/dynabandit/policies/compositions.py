@@ -7,21 +7,21 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from dynabandit import plugins
-from dynabandit.policies.composition import HorizonPreset, Preset, common_domain, field_names, kind_of
 from dynabandit.policies.detectors import DETECTORS
 from dynabandit.policies.detectors.base import Detector
+from dynabandit.policies.fit import misfit
 from dynabandit.policies.memories import MEMORIES
 from dynabandit.policies.memories.base import Memory
-from dynabandit.policies.memories.models import COEFFICIENTS, ModelMemory
+from dynabandit.policies.memories.models import ModelMemory
 from dynabandit.policies.memories.sample_mean import SampleMean
 from dynabandit.policies.part import Part
+from dynabandit.policies.preset import HorizonPreset, Preset, field_names, kind_of
 from dynabandit.policies.rules import RULES
 from dynabandit.policies.rules.base import Rule
 from dynabandit.validation import check_parameter_names, unknown
 
 PLUS = " + "
 _making = threading.RLock()
-PREDICTED = ("common normal", COEFFICIENTS)  # families of rules that draw from what a model predicts
 ROLES: dict[str, tuple[type[Part], dict[str, Any]]] = {
     "memory": (Memory, MEMORIES),
     "rule": (Rule, RULES),
@@ -341,30 +341,6 @@ def _part(role: str, given: Any) -> Any:
             raise unknown(role, given, known)
         return known[given]
     raise TypeError(f"{role} must be a {base.__name__}, its class or its name, got {given!r}")
-
-
-def misfit(memory: Any, rule: Any, detector: Any = None) -> str | None:
-    """Return why parts do not fit together; None if they do."""
-    family = rule.kernels.family
-    kernels, models = rule.kernels, issubclass(memory, ModelMemory)
-    predicts = kernels.predicted is not None or kernels.compare is not None or family in PREDICTED
-    if models and not predicts:
-        return f"rule {rule.name!r} does not compare predictions from features, which memory {memory.name!r} makes"
-    if not models and predicts and kernels.score is None:
-        return f"rule {rule.name!r} compares predictions from features, and memory {memory.name!r} makes none"
-    if models and family == COEFFICIENTS and memory.kernels.draws is None:
-        return f"rule {rule.name!r} draws coefficients, and those of memory {memory.name!r} cannot be drawn"
-    if models and detector is not None:
-        return f"memory {memory.name!r} makes predictions from features, and no detector watches these"
-    if models:
-        return None
-    if family is not None and family not in dict(memory.kernels_for(family).laws):
-        return f"rule {rule.name!r} draws from {family} laws, and memory {memory.name!r} has none"
-    try:
-        common_domain([part for part in (memory, rule, detector) if part is not None])
-    except ValueError as error:
-        return str(error)
-    return None
 
 
 def _check_fit(*kinds: Any) -> None:

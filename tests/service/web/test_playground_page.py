@@ -532,10 +532,11 @@ def test_pictures_of_the_playground(
     step: int | None,
 ) -> None:
     page = open_playground(DRAWN if step is None else "", size=size, scheme=scheme)
+    wait_for_end(page)
     if step is not None:
         page.locator("#tour-card summary").click()
         page.get_by_role("button", name=STEPS[step].title).click()
-    wait_for_end(page)
+        wait_for_end(page, 2)
     page.mouse.move(0, 0)
     page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=PICTURES / f"{name}.png", animations="disabled")

@@ -61,5 +61,8 @@ class Detector(Part):
     rewards: ClassVar[RewardDomain] = BOUNDED
 
     def history_size(self, setting: Setting) -> int:
-        """Return the number of rows after the slots, such as for sums of earlier rewards."""
+        """Return the number of rows after the slots, such as for sums of earlier rewards.
+
+        It must not depend on the number of arms, which is 1 in this setting: a `Bandit` gets and loses arms.
+        """
         return 0

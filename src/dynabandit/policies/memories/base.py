@@ -164,7 +164,10 @@ class Memory(Part):
         return cls.kernels
 
     def shared_size(self, setting: Setting, family: str | None) -> int:
-        """Return how many numbers the memory keeps for all arms together, with the kernels for this family."""
+        """Return how many numbers the memory keeps for all arms together, with the kernels for this family.
+
+        It must not depend on the number of arms, which is 1 in this setting: a `Bandit` gets and loses arms.
+        """
         return 0
 
     def models_shape(self, arms: int, context: Context, family: str | None) -> tuple[int, int]:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories.adaptive import Adaptive
 from dynabandit.policies.memories.bounded import Bounded, BoundedByVariance, BoundedByWeight
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules import hoeffding, thompson
 
 FOR_A_VARIANCE = (

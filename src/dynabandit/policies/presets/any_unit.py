@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories.sample_moments import SampleMoments
 from dynabandit.policies.memories.unit_free import UnitFree
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules import normal_ucb, thompson
 
 FOR_A_VARIANCE = "The number of plays of each arm before the policy decides, so that a variance can be estimated."

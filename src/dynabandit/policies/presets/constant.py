@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories.sample_mean import SampleMean
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules import greedy, kl_ucb, thompson, ucb
 from dynabandit.validation import BOUNDED
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from dynabandit.policies.composition import HorizonPreset
 from dynabandit.policies.memories.discount import Discount
+from dynabandit.policies.preset import HorizonPreset
 from dynabandit.policies.rules import kl_ucb, thompson, ucb
 
 

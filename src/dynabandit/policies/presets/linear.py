@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories import regression, regression_mixture, regression_window
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules import greedy, prediction
 
 DISCOUNT = "The factor by which the data fade per step, in (0, 1]."

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dynabandit.policies.composition import Preset
 from dynabandit.policies.memories import mixture
+from dynabandit.policies.preset import Preset
 from dynabandit.policies.rules import thompson
 
 

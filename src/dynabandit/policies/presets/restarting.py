@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dynabandit.policies.composition import HorizonPreset
 from dynabandit.policies.detectors import cusum, glr, halves
 from dynabandit.policies.memories.sample_mean import SampleMean
+from dynabandit.policies.preset import HorizonPreset
 from dynabandit.policies.rules import kl_ucb, ucb
 
 

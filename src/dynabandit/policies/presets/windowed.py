@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from dynabandit.policies.composition import HorizonPreset, Preset
 from dynabandit.policies.detectors.base import Detector
 from dynabandit.policies.memories.base import Memory
 from dynabandit.policies.memories.window import GrowingWindow, Window
+from dynabandit.policies.preset import HorizonPreset, Preset
 from dynabandit.policies.rules import kl_ucb, thompson, ucb
 from dynabandit.policies.rules.base import Rule
 

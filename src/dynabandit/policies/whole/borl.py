@@ -10,9 +10,9 @@ from dynabandit.core.compilation import inlined_kernel, kernel
 from dynabandit.core.records import NoParams
 from dynabandit.core.streams import LARGEST_STEP
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Reward, Step
-from dynabandit.policies.compose import compose, rows_of
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
 from dynabandit.policies.memories import window
+from dynabandit.policies.policy_functions import policy_functions, rows_of
 from dynabandit.policies.rules import ucb
 from dynabandit.policies.whole import learned_draws
 from dynabandit.policies.whole.sample_mean_policy import SampleMeanPolicy
@@ -26,7 +26,7 @@ LOG_WEIGHTS = 7  # from here on: of each window length
 LATEST = LOG_WEIGHTS + MOST_WINDOWS  # from here on: the latest rewards, see `memories.window`
 # SW-UCB, which decides inside a block
 PARTS = window.Window.kernels, ucb.UCB.kernels, None
-SW_UCB = compose(*PARTS)
+SW_UCB = policy_functions(*PARTS)
 start_arm, learn_in_window, bound, level = SW_UCB.start, SW_UCB.learn, SW_UCB.score, SW_UCB.common
 ParamsInBlock = SW_UCB.params
 XI = 0.6

@@ -169,6 +169,7 @@ async function goToStep(index) {
 async function openLink(link) {
   try {
     const { problems, link: canonical } = await call("POST", "/playground/check", { link });
+    if (running) return; // a step of the tour was chosen meanwhile
     await form.fill(problems.length ? link : canonical);
     if (!problems.length) return await run();
     form.showProblems(problems);

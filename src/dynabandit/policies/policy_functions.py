@@ -73,13 +73,13 @@ def rows_of(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels 
 
 
 @functools.cache  # so that equal compositions share their compiled code
-def compose(memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None = None) -> PolicyFunctions:
+def policy_functions(
+    memory: MemoryKernels, rule: RuleKernels, detector: DetectorKernels | None = None
+) -> PolicyFunctions:
     """Return the functions of a policy that remembers, compares arms and detects changes with the kernels of parts.
 
     In `state.shared` the numbers of the detector come before those of the memory.
     """
-    if rule.score is None and rule.family not in dict(memory.laws):
-        raise TypeError("the rule needs what the memory does not know: features, or a law to draw from")
     rows = rows_of(memory, rule, detector)
     memory, rule = _in_the_same_unit(memory, rule)
     if detector is not None and detector.shared > 0 and memory.shares:

@@ -14,17 +14,18 @@ from dynabandit.core.records import NoParams
 from dynabandit.policies.base import Policy
 from dynabandit.policies.belief import Belief
 from dynabandit.policies.beta_posterior import Prior
-from dynabandit.policies.compose import compose, rows_of
-from dynabandit.policies.compose_models import compose_models, slots_of
 from dynabandit.policies.detectors.base import Detector
 from dynabandit.policies.documentation import documentation
+from dynabandit.policies.fit import common_domain, misfit
 from dynabandit.policies.horizons.tuning_rules import HorizonTuned
 from dynabandit.policies.memories.base import Memory
 from dynabandit.policies.memories.models import ModelMemory
+from dynabandit.policies.model_functions import model_functions, slots_of
 from dynabandit.policies.part import Setting
+from dynabandit.policies.policy_functions import policy_functions, rows_of
 from dynabandit.policies.rules.base import Rule
 from dynabandit.policies.rules.score_laws import GAMMA
-from dynabandit.validation import RewardDomain, set_fields
+from dynabandit.validation import set_fields
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +49,15 @@ class Preset(Policy):
         own = inspect.get_annotations(cls)
         cls.__annotations__ = {**_collected_fields(cls), **own, "burn_in": int}
         memory, rule, detector = (kind_of(part) for part in _three(cls.made_of))
+        if (problem := misfit(memory, rule, detector)) is not None:
+            raise TypeError(problem)
         if "burn_in" not in vars(cls):
             cls.burn_in = max(kind_of(part).first_plays for part in cls.made_of)
         kernels = memory.kernels_for(rule.kernels.family), rule.kernels, detector and detector.kernels
         if issubclass(memory, ModelMemory):
-            cls.functions, cls.slots = compose_models(*kernels), slots_of(*kernels[:2])
+            cls.functions, cls.slots = model_functions(*kernels[:2]), slots_of(*kernels[:2])
         else:
-            cls.functions, cls.slots = compose(*kernels), rows_of(*kernels).slots
+            cls.functions, cls.slots = policy_functions(*kernels), rows_of(*kernels).slots
         cls.rewards = common_domain([part for part in (memory, rule, detector) if part is not None])
         cls.needs_double = memory.needs_double
         cls.__doc__ = _documentation(cls)
@@ -193,21 +196,6 @@ def _collected_fields(cls: type[Preset]) -> dict[str, Any]:
         if name not in vars(cls) and one.default is not MISSING:
             setattr(cls, name, one.default)
     return found
-
-
-def common_domain(parts: list[Any]) -> RewardDomain:
-    """Return the rewards that all parts can learn from, or raise an error if there are none."""
-    domain: RewardDomain = parts[0].rewards
-    for part in parts[1:]:
-        if part.rewards.is_within(domain):
-            domain = part.rewards
-        elif not domain.is_within(part.rewards):
-            before = next(one for one in parts if one.rewards == domain)
-            raise ValueError(
-                f"{before.name!r} learns from rewards that are {domain.description}, but {part.name!r} from rewards "
-                f"that are {part.rewards.description}"
-            )
-    return domain
 
 
 def _documentation(cls: type[Preset]) -> str:

@@ -7,9 +7,8 @@ from typing import Any
 from dynabandit.core.compilation import kernel
 from dynabandit.core.records import NoParams
 from dynabandit.policies.base import PolicyFunctions, PolicyState, Prepare, Reward, ScoreLaw, Step
-from dynabandit.policies.compose import params_type
-from dynabandit.policies.detectors.base import DetectorKernels
 from dynabandit.policies.memories.models import COEFFICIENTS, ModelKernels
+from dynabandit.policies.policy_functions import params_type
 from dynabandit.policies.rules.base import RuleKernels
 from dynabandit.policies.rules.score_laws import (
     STUDENT,
@@ -28,13 +27,11 @@ def slots_of(memory: ModelKernels, rule: RuleKernels) -> tuple[str, ...]:
 
 
 @functools.cache  # so that equal compositions share their compiled code
-def compose_models(memory: ModelKernels, rule: RuleKernels, detector: DetectorKernels | None = None) -> PolicyFunctions:
+def model_functions(memory: ModelKernels, rule: RuleKernels) -> PolicyFunctions:
     """Return the functions of a policy that predicts from features and compares predictions with the kernels of parts.
 
     In `state.shared` the numbers of the memory come before those of the rule.
     """
-    if detector is not None:
-        raise TypeError("a memory with models has no detector")
     start_memory, learn_memory = memory.start, memory.learn
 
     @kernel
@@ -97,16 +94,12 @@ def _scores(memory: ModelKernels, rule: RuleKernels) -> dict[str, Any]:
 
     if rule.family == "common normal":
         return common_normal_scores(law)
-    if predicted is None:
-        raise TypeError("the rule does not compare what is predicted from features")
     return {"score": score}
 
 
 def _drawn(memory: ModelKernels) -> dict[str, Any]:
     """Return `score` and `law` of a rule that draws the coefficients of models."""
-    if memory.draws is None:
-        raise TypeError("the coefficients of this memory cannot be drawn")
-    _, score_of, law_of = memory.draws
+    _, score_of, law_of = memory.draws  # type: ignore[misc]
 
     @kernel
     def score(state: PolicyState, arm: int, step: Step, params: Any) -> float:
