@@ -280,25 +280,25 @@ NUMBERS: list[tuple[str, dict[str, Any], int, list[float]]] = [
         "cusum-ucb",
         {"changes": 4, "horizon": 1000},
         3,
-        [1, 1, math.sqrt(math.log(250) / 250), 0.05, 100, math.log(250)],
+        [1, math.sqrt(math.log(250) / 250), 0.05, 100, math.log(250)],
     ),
-    ("cusum-ucb", {"changes": 9, "horizon": 6}, 3, [1, 1, 0, 0.05, 100, 0]),
-    ("cusum-ucb", {"changes": 2, "horizon": 3}, 3, [1, 1, math.sqrt(math.log(1.5) / 1.5), 0.05, 100, math.log(1.5)]),
-    ("cusum-ucb", {"threshold": 5, "exploration": 0.3}, 3, [1, 1, 0.3, 0.05, 100, 5]),
+    ("cusum-ucb", {"changes": 9, "horizon": 6}, 3, [1, 0, 0.05, 100, 0]),
+    ("cusum-ucb", {"changes": 2, "horizon": 3}, 3, [1, math.sqrt(math.log(1.5) / 1.5), 0.05, 100, math.log(1.5)]),
+    ("cusum-ucb", {"threshold": 5, "exploration": 0.3}, 3, [1, 0.3, 0.05, 100, 5]),
     (
         "m-ucb",
         {"changes": 40, "horizon": 1000, "window": 100},
         3,
-        [2, 1, 3, 0.25, 100, M_THRESHOLD],  # not 1, with which it would be uniform
+        [2, 3, 0.25, 100, M_THRESHOLD],  # not 1, with which it would be uniform
     ),
     ("m-kl-ucb", {"changes": 1, "horizon": 10_000}, 100, [0, 100, 0.25, 800, math.sqrt(400 * math.log(200 * 10**8))]),
     (
         "m-ucb",
         {"changes": 2, "horizon": 1000, "window": 4, "threshold": 5.0},
         3,
-        [2, 1, 3, math.sqrt(2 * 3 * (2 * 5 + 3 * 2) / (2 * 1000)), 4, 5],
+        [2, 3, math.sqrt(2 * 3 * (2 * 5 + 3 * 2) / (2 * 1000)), 4, 5],
     ),
-    ("m-ucb", {"threshold": 5.0, "exploration": 0.3}, 3, [2, 1, 3, 0.3, 800, 5]),
+    ("m-ucb", {"threshold": 5.0, "exploration": 0.3}, 3, [2, 3, 0.3, 800, 5]),
     ("r-bocpd-ucb", {"horizon": 1000}, 3, [3, 0.1 * math.sqrt(3 * LOG_T / 1000), 1, -LOG_T, 32, 0, 0]),
     (
         "r-bocpd-ucb",
