@@ -2,15 +2,17 @@
 
 from collections import Counter
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from dynabandit import Bandit
 from dynabandit.core.streams import LARGEST_SEED, seed_of_place
+from dynabandit.features import FeatureEncoder
 
 ARMS = ["a", "b", "c", "d", "e"]
 CONTEXT = {"hour": 18.0, "new": True}
-CONTEXTUAL = ("lin-ucb", "square-cb")  # the second one notes in its state what it computes for a choice
+CONTEXTUAL = ("lin-ucb", "sw-lin-ucb", "square-cb")  # the last two note in their state what they compute for a choice
 
 
 def trained(name: str, steps: int = 25, **options: Any) -> Bandit:
@@ -47,7 +49,7 @@ def limited(bandit: Bandit) -> Bandit:
     return bandit
 
 
-@pytest.mark.parametrize("name", ["ucb", "ts", "mix-ts", *CONTEXTUAL])
+@pytest.mark.parametrize("name", ["ucb", "ts", "mix-ts", "eps-greedy", *CONTEXTUAL])
 @pytest.mark.parametrize("change", [lambda one: one, limited, lambda one: one.pause_arm("b") or one])
 def test_a_place_is_the_choice_among_the_arms_that_are_left(name: str, change: Any) -> None:
     bandit = change(trained(name))
@@ -60,12 +62,30 @@ def test_a_place_is_the_choice_among_the_arms_that_are_left(name: str, change: A
             propensities = other.propensities(context)
             taken.append(other.choose(context))
             expected.append(propensities[taken[-1]])
-        chosen = bandit.copy()
+        chosen, decided = bandit.copy(), bandit.copy()
+        known = bandit.exact_propensities(context)
         assert chosen.choose(context) == taken[0]
+        decision = decided.decide(context)
+        assert (decision.arm, decision.step) == (taken[0], chosen.step)
+        assert decision.propensity == known[taken[0]], "to the last bit"
+        assert decided.state_hash() == chosen.state_hash()
+        assert bandit.copy().decide(context, propensity=False).probabilities is None
         ranking = bandit.rank(4, context)
         assert [one.arm for one in ranking] == taken
         assert [one.propensity for one in ranking] == pytest.approx(expected, abs=1e-6)
         assert bandit.state_hash() == chosen.state_hash(), "a ranking is one decision, for its first arm"
+
+
+@pytest.mark.parametrize("name", ["ucb", "lin-ucb"])
+def test_a_decision_and_its_propensity_take_one_choice_and_one_encoding(name: str) -> None:
+    bandit = trained(name)
+    context = context_of(bandit)
+    with (
+        mock.patch.object(bandit, "_choose", wraps=bandit._choose) as choose,
+        mock.patch.object(FeatureEncoder, "encode", autospec=True, side_effect=FeatureEncoder.encode) as encode,
+    ):
+        assert bandit.decide(context).propensity == 1.0
+    assert (choose.call_count, encode.call_count) == (1, 0 if context is None else 1)
 
 
 def test_a_ranking_is_one_of_the_asked_arms_and_has_each_of_them_once() -> None:

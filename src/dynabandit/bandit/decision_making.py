@@ -68,21 +68,29 @@ class DecisionMaking:
 
         The parameters are those of `choose`; `among` may also have columns.
         """
-        step = self._next_step()
-        column, vector = self._next_column(step, context, among)
+        step, columns, vector = self._next_question(context, among)
+        column, _ = self._choose_between(columns, step, vector)
         self._record_play(column, step, vector, context)
         return column
 
-    def _next_column(
-        self, step: int, context: ContextValues | None, among: SomeArms | None
-    ) -> tuple[int, np.ndarray | None]:
-        """Return the column to play, and the vector of the context."""
+    def _next_question(
+        self, context: ContextValues | None, among: SomeArms | None
+    ) -> tuple[int, np.ndarray, np.ndarray | None]:
+        """Return the number of the next decision, the columns that it may choose, and the vector of its context."""
+        step = self._next_step()
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         vector = None if self._contexts is None and context is None else self._encoded(context)
-        if self._limits is None and among is None:
-            return self._by_burn_in_or_policy(step, vector), vector
-        return self._by_share_or_policy(self._allowed(self._candidates(among)), step, vector), vector
+        columns = self._columns if among is None else self._candidates(among)
+        return step, columns if self._limits is None else self._limits.allowed(columns), vector
+
+    def _choose_between(
+        self, columns: np.ndarray, step: int, vector: np.ndarray | None
+    ) -> tuple[int, Workspace | None]:
+        """Return the column to play, and the workspace with the scores of `columns` if they decided."""
+        if self._limits is None and columns is self._columns:
+            return self._by_burn_in_or_policy(step, vector)
+        return self._by_share_or_policy(columns, step, vector)
 
     def check_context(self, context: ContextValues | None) -> None:
         """Raise an error unless a decision can have this context."""
@@ -114,11 +122,18 @@ class DecisionMaking:
         """Return those of the columns that are below their maximum share."""
         return columns if self._limits is None else self._limits.allowed(columns)
 
-    def play_column(self, column: int, context: ContextValues | None = None, *, counts_for_shares: bool = True) -> None:
+    def play_column(
+        self,
+        column: int,
+        context: ContextValues | None = None,
+        *,
+        counts_for_shares: bool = True,
+        vector: np.ndarray | None = None,
+    ) -> None:
         """Record a decision for a column that was made elsewhere, as if `choose_column` had returned `column`.
 
-        Its `context` is as for `choose`. Unless it `counts_for_shares`, the shares of arms are those of the other
-        decisions.
+        Its `context` is as for `choose`; `vector` is that of the context, if it is known. Unless it
+        `counts_for_shares`, the shares of arms are those of the other decisions.
 
         Examples
         --------
@@ -129,7 +144,8 @@ class DecisionMaking:
         (1, 1)
         """
         step, column = self._next_step(), integer("column", column, 0, len(self._arms) - 1)
-        self._record_play(column, step, self._encoded(context), context, counts_for_shares)
+        vector = self._encoded(context) if vector is None else vector
+        self._record_play(column, step, vector, context, counts_for_shares)
 
     def _encoded(self, context: ContextValues | None) -> np.ndarray | None:
         """Return the vector of a context; the first one decides the kinds of features of which only names are known."""
@@ -177,27 +193,25 @@ class DecisionMaking:
         if self._tree is not None:
             self._tree.mark(self._tree_input(), column)
 
-    def _by_burn_in_or_policy(self, step: int, vector: np.ndarray | None) -> int:
+    def _by_burn_in_or_policy(self, step: int, vector: np.ndarray | None) -> tuple[int, Workspace | None]:
         column = self._burn_in_column(self._columns) if self._in_burn_in else -1
         if column >= 0:
-            return column
+            return column, None
         self._in_burn_in = False
         if not self._all_open or self._models is not None or self._tree is not None:
             return self._by_policy(self._columns, step, vector)
         memory, shared, played, space = self._memory, self._shared, self._arms.played, self._space
-        return self._checked(
-            self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed),
-            space,
-        )
+        column = self._choose(memory, shared, played, space.scratch, step, self._params, space.table, self._signed_seed)
+        return self._checked(column, space), space
 
-    def _by_share_or_policy(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+    def _by_share_or_policy(
+        self, columns: np.ndarray, step: int, vector: np.ndarray | None
+    ) -> tuple[int, Workspace | None]:
         """Return the column that is chosen among some, by its minimum share or else by the policy."""
         limits = self._limits
         place = -1 if limits is None else limits.reserved(columns, uniform(stream(self._seed), SHARE, step, 0))
         column = int(columns[place]) if place >= 0 else self._burn_in_column(columns)
-        if column < 0:
-            column = self._by_policy(columns, step, vector)
-        return column
+        return (column, None) if column >= 0 else self._by_policy(columns, step, vector)
 
     def _workspace(self, columns: np.ndarray, vector: np.ndarray | None) -> tuple[np.ndarray, Workspace]:
         """Return the parameters and the workspace of a decision between some columns."""
@@ -206,10 +220,11 @@ class DecisionMaking:
             space = Workspace(space.scratch, space.tree, space.table, self._features(vector, columns))
         return params, space
 
-    def _by_policy(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> int:
+    def _by_policy(self, columns: np.ndarray, step: int, vector: np.ndarray | None) -> tuple[int, Workspace | None]:
+        """Return the column that the policy chooses, and the workspace with the scores unless a tree chose it."""
         excluded = self._excluded(columns) if self._tree is not None else None
         if self._tree is not None and excluded is not None:
-            return self._tree.choose(self._tree_input(), step, self._columns, excluded)
+            return self._tree.choose(self._tree_input(), step, self._columns, excluded), None
         params, space = self._workspace(columns, vector)
         if self._models is None:
             memory, played = self._part_of(columns)
@@ -218,7 +233,7 @@ class DecisionMaking:
             )
         else:
             place = self._choose(self._state_of(columns), step, params, space, self._signed_seed)
-        return int(columns[self._checked(place, space)])
+        return int(columns[self._checked(place, space)]), space
 
     def _checked(self, place: int, space: Workspace) -> int:
         """Return the place of the chosen arm, or raise an error if its score is not a number."""

@@ -2,11 +2,12 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from dynabandit.bandit.compiled import compiled_count_choices, signed_seed
+from dynabandit.bandit.decision import ColumnProbabilities
 from dynabandit.bandit.decision_making import ContextValues, DecisionMaking, SomeArms
 from dynabandit.choosing.choice_probabilities import (
     LAW_NUMBERS,
@@ -22,18 +23,6 @@ from dynabandit.policies.base import no_preparation
 from dynabandit.validation import integer
 
 NUMBERS_AT_ONCE = 4_000_000  # of a state times draws, in one part of the draws
-
-
-class ColumnProbabilities(NamedTuple):
-    """The probability with which each of some columns is chosen; no other column is."""
-
-    columns: np.ndarray
-    probabilities: np.ndarray
-
-    def of(self, column: int) -> float:
-        """Return the probability of a column."""
-        places = (self.columns == column).nonzero()[0]
-        return float(self.probabilities[places[0]]) if len(places) else 0.0
 
 
 class Propensities(DecisionMaking):
@@ -139,14 +128,19 @@ class Propensities(DecisionMaking):
         return {names[column]: p for column, p in zip(columns.tolist(), probabilities.tolist(), strict=True)}
 
     def _exact_probabilities(
-        self, columns: np.ndarray, vector: np.ndarray | None, count_pending: bool
+        self, columns: np.ndarray, vector: np.ndarray | None, count_pending: bool, scored: Workspace | None = None
     ) -> np.ndarray | None:
-        """Return the probability with which the policy chooses each of the columns, or None if it is not known."""
+        """Return the probability with which the policy chooses each of the columns, or None if it is not known.
+
+        `scored` has the scores of the columns, if the policy has just chosen between them.
+        """
         choice, burning = self._choice_law, self._burn_in_column(columns) if self._in_burn_in else -1
         if burning >= 0:
             return np.asarray(columns == burning, dtype=float)
         if choice is None or not choice.allows(len(columns)):
             return None
+        if choice.law is None and choice.exploration is None and scored is not None:
+            return probabilities_of_ties(scored.scratch[0, : len(columns)])
         functions = self._policy.functions
         copied = not count_pending or functions.prepare is not no_preparation  # which may write to the state
         state = self._state_of(columns, copied=copied)

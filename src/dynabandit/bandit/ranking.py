@@ -4,7 +4,10 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from dynabandit.bandit.compiled import signed_seed
+from dynabandit.bandit.decision import Decision
 from dynabandit.bandit.decision_making import ContextValues, SomeArms
 from dynabandit.bandit.propensities import Propensities
 from dynabandit.core.streams import seed_of_place
@@ -20,6 +23,41 @@ class RankedArm(NamedTuple):
 
 class Ranking(Propensities):
     """What `Bandit` does to rank arms."""
+
+    def decide(
+        self, context: ContextValues | None = None, among: SomeArms | None = None, *, propensity: bool = True
+    ) -> Decision:
+        """Choose the arm to play now, and compute the probability with which it was chosen. This is a step.
+
+        It is the arm that `choose` would return.
+
+        Parameters
+        ----------
+        context, among
+            As for `choose`; `among` may also have columns.
+        propensity
+            Whether the exact probability is computed, where it is known (`exact_propensities`).
+
+        Returns
+        -------
+        Decision
+            The arm, its propensity, and what else was computed for it.
+
+        Examples
+        --------
+        >>> from dynabandit import Bandit
+        >>> bandit = Bandit("eps-greedy", arms=["a", "b"], seed=3, epsilon=0.5)
+        >>> for _ in range(2):
+        ...     arm = bandit.choose()
+        ...     bandit.reward(arm, arm == "a")
+        >>> decision = bandit.decide()
+        >>> decision.arm, decision.step, decision.propensity
+        ('a', 3, 0.75)
+        """
+        with self.undone_by_errors():
+            [decision] = self.each_place(1, context, among, propensity=propensity)
+            self.play_column(decision.column, context, vector=decision.vector)
+        return decision
 
     def rank(
         self, count: int, context: ContextValues | None = None, among: Sequence[str] | None = None
@@ -55,10 +93,16 @@ class Ranking(Propensities):
         ([0, 0, 0], 1.0)
         """
         with self.undone_by_errors():
-            columns = self.ranked_columns(count, context, among)
-            propensities = self.place_propensities(columns, context, among)
-            self.play_column(columns[0], context)
-        return [RankedArm(self._arms.names[one], each) for one, each in zip(columns, propensities, strict=True)]
+            places, left = list(self.each_place(count, context, among)), self._candidates(among)
+            ranking = list[RankedArm]()
+            for place in places:
+                propensity = place.propensity
+                if propensity is None:
+                    propensity = self.propensities(context, among=left)[place.arm]
+                ranking.append(RankedArm(place.arm, propensity))
+                left = left[left != place.column]
+            self.play_column(places[0].column, context, vector=places[0].vector)
+        return ranking
 
     def ranked_columns(
         self, count: int, context: ContextValues | None = None, among: SomeArms | None = None
@@ -67,39 +111,42 @@ class Ranking(Propensities):
 
         The parameters are those of `rank`.
         """
-        return list(self.each_ranked_column(count, context, among))
+        return [place.column for place in self.each_place(count, context, among, propensity=False)]
 
-    def each_ranked_column(
-        self, count: int, context: ContextValues | None = None, among: SomeArms | None = None
-    ) -> Iterator[int]:
-        """Yield the columns of `ranked_columns`; each takes as long as a choice, and nothing may change between them.
+    def each_place(
+        self,
+        count: int,
+        context: ContextValues | None = None,
+        among: SomeArms | None = None,
+        *,
+        propensity: bool = True,
+    ) -> Iterator[Decision]:
+        """Yield the places of the ranking that `rank` would return, as decisions that are not recorded.
 
-        The parameters are those of `rank`.
+        Each takes as long as a choice, and nothing may change between them. The parameters are those of `rank` and
+        `decide`.
         """
-        step = self._next_step()
         count = count if count == 1 else integer("count", count, 1, len(self._arms))
-        column, vector = self._next_column(step, context, among)
-        yield column
+        step, columns, vector = self._next_question(context, among)
+        first = self._decision(self, columns, step, vector, propensity)
+        yield first
         if count == 1:
             return
-        left, other = self._candidates(among), copy.copy(self)
+        column, left, other = first.column, self._candidates(among), copy.copy(self)
         other._shared = self._shared.copy()  # in which a policy may note what it computed for the first choice
         for place in range(1, min(count, len(left))):
             left = left[left != column]
             other._seed = seed_of_place(self._seed, place)
             other._signed_seed = signed_seed(other._seed)
-            column = other._by_share_or_policy(self._allowed(left), step, vector)
-            yield column
+            decision = self._decision(other, self._allowed(left), step, vector, propensity)
+            column = decision.column
+            yield decision
 
-    def place_propensities(
-        self, ranking: Sequence[int], context: ContextValues | None = None, among: SomeArms | None = None
-    ) -> list[float]:
-        """Return the propensity of each place of a `ranking` that was not recorded yet.
-
-        The other parameters are those of `rank`.
-        """
-        found, left = [], self._candidates(among)
-        for column in ranking:
-            found.append(self.propensities(context, among=left)[self._arms.names[column]])
-            left = left[left != column]
-        return found
+    def _decision(
+        self, chooser: "Ranking", columns: np.ndarray, step: int, vector: np.ndarray | None, propensity: bool
+    ) -> Decision:
+        """Return the decision between some columns that `chooser` makes: this bandit, or its copy for a later place."""
+        column, scored = chooser._choose_between(columns, step, vector)
+        probabilities = self._exact_probabilities(columns, vector, True, scored) if propensity else None
+        known = None if probabilities is None else self._mixed(columns, probabilities)
+        return Decision(self._arms.names[column], column, step, known, vector)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynabandit import Bandit, offline
-from dynabandit.bandit.propensities import ColumnProbabilities
+from dynabandit.bandit.decision import ColumnProbabilities
 from dynabandit.service import api_types, export
 from dynabandit.service.domain import changes, preview
 from dynabandit.service.domain.bandit_state import RULES
@@ -162,7 +162,5 @@ def test_an_arm_whose_probability_is_rounded_to_0_has_no_propensity(
     make_shop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = make_shop(policy="ts")
-    monkeypatch.setattr(
-        Bandit, "exact_probabilities", lambda *_: ColumnProbabilities(np.arange(len(ARMS)), np.zeros(len(ARMS)))
-    )
+    monkeypatch.setattr(Bandit, "_mixed", lambda *_: ColumnProbabilities(np.arange(len(ARMS)), np.zeros(len(ARMS))))
     assert shop.decide().propensity is None

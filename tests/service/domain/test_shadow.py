@@ -268,7 +268,7 @@ def test_the_comparison_estimates_what_the_shadow_would_have_earned(make_shop: A
 def test_without_propensities_or_overlap_there_is_a_reason_and_no_estimate(
     make_shop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Bandit, "exact_probabilities", lambda bandit, context, among: None)
+    monkeypatch.setattr(Bandit, "_exact_probabilities", lambda *_: None)
     shop = make_shop(policy="ucb", features=FEATURES)
     set_shadow(shop, "ts")
     shop.learn(20)

@@ -11,7 +11,7 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.core.json_values import plain
 from dynabandit.service.domain.applied_changes import apply_change
-from dynabandit.service.domain.arm_choice import columns_of_decision, first_propensities, place_propensities
+from dynabandit.service.domain.arm_choice import choose_arms, first_probabilities, place_propensities
 from dynabandit.service.domain.deciders import Deciders
 from dynabandit.service.domain.decision_details import NO_DETAILS, DecisionDetails, read_details, write_details
 from dynabandit.service.domain.events import (
@@ -114,16 +114,18 @@ class LoggedState:
         """Make the next decision and return its event; with `places`, a ranking of so many arms, in steps."""
         bandit, *others = self.bandits
         with bandit.undone_by_errors(*others):
-            holdout = self.settings.holdout
-            choice = columns_of_decision(bandit, self.bandit_number, holdout, asked, places or 1)
-            columns, in_holdout = yield from choice
-            first = first_propensities(bandit, holdout, asked)
-            probabilities = yield from place_propensities(bandit, holdout, asked, columns, first)
-            details = msgspec.structs.replace(asked, holdout=True) if in_holdout else asked
+            holdout, computes = self.settings.holdout, asked.propensities is None
+            choice = yield from choose_arms(
+                bandit, self.bandit_number, holdout, asked, places or 1, propensity=computes
+            )
+            columns, probabilities = choice.columns, place_propensities(bandit, holdout, asked, choice)
+            details = msgspec.structs.replace(asked, holdout=True) if choice.in_holdout else asked
             if self.shadow is not None:
-                known = first if places is None else None  # the reward of a ranking may be for another arm
+                # the reward of a ranking may be for another arm
+                known = first_probabilities(holdout, asked, choice) if places is None else None
                 details = msgspec.structs.replace(details, shadow=self.shadow.choose(details, known))
-            bandit.play_column(columns[0], asked.context, counts_for_shares=not in_holdout)
+            counts = not choice.in_holdout
+            bandit.play_column(columns[0], asked.context, counts_for_shares=counts, vector=choice.vector)
         if places is not None:
             details = msgspec.structs.replace(details, ranking=columns, propensities=probabilities)
         sequence, step, arm, body = self.sequence + 1, bandit.step, columns[0], write_details(details)
@@ -275,17 +277,18 @@ class LoggedState:
                 self.taken[self.rules] += 1
             return
         logged = [-1 if event.arm is None else event.arm] if details.ranking is None else details.ranking
-        columns, in_holdout = finish(columns_of_decision(bandit, self.bandit_number, holdout, details, len(logged)))
-        if in_holdout != details.holdout:
-            raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {in_holdout}")
-        for column, there in zip(columns, logged, strict=True):
+        choice = finish(choose_arms(bandit, self.bandit_number, holdout, details, len(logged), propensity=False))
+        if choice.in_holdout != details.holdout:
+            raise self._mismatch(event, f"the log has holdout {details.holdout}, the replay {choice.in_holdout}")
+        for column, there in zip(choice.columns, logged, strict=True):
             if column != there:
                 names = bandit.names
                 name = names[there] if 0 <= there < len(names) else f"number {there}"
                 raise self._mismatch(event, f"the log chose arm {name!r}, the replay {names[column]!r}")
-        if event.arm != columns[0]:
-            raise self._mismatch(event, f"its arm {event.arm} is not the first of its ranking {columns}")
-        bandit.play_column(columns[0], details.context, counts_for_shares=not in_holdout)
+        if event.arm != choice.columns[0]:
+            raise self._mismatch(event, f"its arm {event.arm} is not the first of its ranking {choice.columns}")
+        counts = not choice.in_holdout
+        bandit.play_column(choice.columns[0], details.context, counts_for_shares=counts, vector=choice.vector)
 
     def _replay_shadow(self, event: EventRow) -> None:
         """Let the shadow choose again and compare, unless it chose by older rules."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynabandit.bandit import Bandit
-from dynabandit.bandit.propensities import ColumnProbabilities
+from dynabandit.bandit.decision import ColumnProbabilities
 from dynabandit.service.domain.decision_details import DecisionDetails, ShadowChoice, read_details
 from dynabandit.service.domain.learning import Observation, teach
 from dynabandit.service.monitoring_types import Interval, ShadowArm, ShadowState
