@@ -35,7 +35,7 @@ def choose_arms(
 ) -> Steps[ArmChoice]:
     """Return the next decision, of up to `places` columns, and with `propensity` their probabilities.
 
-    Each place is a step.
+    Each place is a step, together with its probabilities.
     """
     of_holdout, left = None, asked.among
     if holdout is not None:
@@ -49,12 +49,15 @@ def choose_arms(
         left = available[available != of_holdout]
         if places == 1 or len(left) == 0:
             return ArmChoice(columns, True, probabilities, vector)
-    for place in bandit.each_place(places - len(columns), asked.context, left, propensity=propensity):
-        if columns:
-            yield
+    if columns:
+        yield
+    ranked = bandit.each_place(places - len(columns), asked.context, left, propensity=propensity)
+    while (place := next(ranked, None)) is not None:
         columns.append(place.column)
         probabilities.append(place.probabilities)
         vector = place.vector
+        if len(columns) < places:
+            yield
     return ArmChoice(columns, of_holdout is not None, probabilities, vector)
 
 
