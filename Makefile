@@ -44,7 +44,7 @@ $(READY): pyproject.toml
 # Tests of single functions, small examples of the documentation, and tests of the service that use many policies: compiling them
 # would take longer than running them. The other tests compile the functions of every policy once, and whole simulations
 # of one policy of each shape (tests/tools/ready.py)
-INTERPRETED := tests/estimators tests/policies tests/test_checks_of_parts.py tests/environments tests/simulation/test_traces.py src \
+INTERPRETED := tests/estimators tests/policies tests/stats/test_settling_age.py tests/test_checks_of_parts.py tests/environments tests/simulation/test_traces.py src \
   tests/simulation/test_context.py tests/simulation/test_delayed_rewards.py tests/bandit/test_contexts.py \
   tests/bandit/test_ranking.py tests/bandit/test_block_decisions.py tests/bandit/test_arm_tree.py tests/service/domain \
   tests/service/stores tests/service/http/test_openapi.py tests/service/http/test_personalizer.py \
