@@ -139,16 +139,20 @@ class Propensities(DecisionMaking):
             return np.asarray(columns == burning, dtype=float)
         if choice is None or not choice.allows(len(columns)):
             return None
-        if choice.law is None and choice.exploration is None and scored is not None:
-            return probabilities_of_ties(scored.scratch[0, : len(columns)])
+        scores = None if scored is None else scored.scratch[0, : len(columns)]
+        if choice.law is None and choice.exploration is None and scores is not None:
+            return probabilities_of_ties(scores)
         functions = self._policy.functions
-        copied = not count_pending or functions.prepare is not no_preparation  # which may write to the state
+        prepares = functions.prepare is not no_preparation  # and may write to the state
+        copied = not count_pending or prepares
         state = self._state_of(columns, copied=copied)
         if not count_pending:
             state.pending[:] = 0
         step, (params, space) = self._step + 1, self._workspace(columns, vector)
         if choice.law is None:
-            probabilities = probabilities_of_ties(self._scores(state, params, space))
+            if scores is None or prepares:
+                scores = self._scores(state, params, space)
+            probabilities = probabilities_of_ties(scores)
         else:
             laws = np.empty((len(columns), LAW_NUMBERS))
             self._write_laws(state, step, params, space, laws)
