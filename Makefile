@@ -3,6 +3,7 @@
 # make test           run all linters and tests
 # make golden         compare all decisions with the recorded golden results (slow)
 # make sweep          try every parameter of everything over its whole range in compiled code
+# make cuda-code      compile all policies for a GPU, without one
 # make same-decisions BASE=<commit>  compare all that every policy does with an earlier commit, bit by bit
 # make coverage       measure branch coverage of the algorithms without compiled code; at least 95 %
 # make mutants        mutation testing of the algorithms; takes hours
@@ -26,7 +27,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit compiled interpreted coverage mutants test-steady browser golden sweep same-decisions test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
+.PHONY: setup test lint unit compiled interpreted coverage mutants test-steady browser golden sweep cuda-code same-decisions test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
 
 setup: $(READY)
 
@@ -106,6 +107,10 @@ golden: $(READY)
 # processes with a time limit: a loop without end is found, and named. `make test` does a part of it
 sweep: $(READY)
 	DYNABANDIT_SWEEP=1 $(BIN)/pytest -n auto --dist worksteal --durations=10 tests/simulation/test_compiled_sweep.py
+
+# All policies compiled for a GPU, up to the code of LLVM; needs no GPU. `make test` does a part of it
+cuda-code: $(READY)
+	DYNABANDIT_CUDA_CODE=1 $(BIN)/pytest -n auto --dist worksteal --durations=10 tests/simulation/test_cuda_code.py
 
 # Choices, scores, states and saved bandits of every policy as they were at the commit BASE; options, given as
 # SAME="--only ucb --mode interpreted", are in scripts/compare_policies.py
