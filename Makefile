@@ -3,6 +3,7 @@
 # make test           run all linters and tests
 # make golden         compare all decisions with the recorded golden results (slow)
 # make sweep          try every parameter of everything over its whole range in compiled code
+# make cuda-code      compile all policies for a GPU, without one
 # make same-decisions BASE=<commit>  compare all that every policy does with an earlier commit, bit by bit
 # make coverage       measure branch coverage of the algorithms without compiled code; at least 95 %
 # make mutants        mutation testing of the algorithms; takes hours
@@ -26,7 +27,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 READY := $(VENV)/.ready
 
-.PHONY: setup test lint unit compiled interpreted coverage mutants test-steady browser golden sweep same-decisions test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
+.PHONY: setup test lint unit compiled interpreted coverage mutants test-steady browser golden sweep cuda-code same-decisions test-faults screenshots paper client bench bench-peers bench-serve bench-cluster docs docs-serve dist dist-check clean
 
 setup: $(READY)
 
@@ -44,7 +45,7 @@ $(READY): pyproject.toml
 # Tests of single functions, small examples of the documentation, and tests of the service that use many policies: compiling them
 # would take longer than running them. The other tests compile the functions of every policy once, and whole simulations
 # of one policy of each shape (tests/tools/ready.py)
-INTERPRETED := tests/estimators tests/policies tests/test_checks_of_parts.py tests/environments tests/simulation/test_traces.py src \
+INTERPRETED := tests/estimators tests/policies tests/stats/test_settling_age.py tests/test_checks_of_parts.py tests/environments tests/simulation/test_traces.py src \
   tests/simulation/test_context.py tests/simulation/test_delayed_rewards.py tests/bandit/test_contexts.py \
   tests/bandit/test_ranking.py tests/bandit/test_block_decisions.py tests/bandit/test_arm_tree.py tests/service/domain \
   tests/service/stores tests/service/http/test_openapi.py tests/service/http/test_personalizer.py \
@@ -106,6 +107,10 @@ golden: $(READY)
 # processes with a time limit: a loop without end is found, and named. `make test` does a part of it
 sweep: $(READY)
 	DYNABANDIT_SWEEP=1 $(BIN)/pytest -n auto --dist worksteal --durations=10 tests/simulation/test_compiled_sweep.py
+
+# All policies compiled for a GPU, up to the code of LLVM; needs no GPU. `make test` does a part of it
+cuda-code: $(READY)
+	DYNABANDIT_CUDA_CODE=1 $(BIN)/pytest -n auto --dist worksteal --durations=10 tests/simulation/test_cuda_code.py
 
 # Choices, scores, states and saved bandits of every policy as they were at the commit BASE; options, given as
 # SAME="--only ucb --mode interpreted", are in scripts/compare_policies.py

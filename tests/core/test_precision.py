@@ -12,7 +12,9 @@ from dynabandit.core.philox import MASK, word
 from dynabandit.core.precision import single
 from dynabandit.core.special_functions import exp_negative, exp_positive
 from dynabandit.core.streams import TIE, pick, stream, unit
+from dynabandit.policies.compositions import compose
 from dynabandit.policies.memories.base import exponential
+from dynabandit.policies.rules import RULES, Rule
 
 NUMBER, PAIR = 0.1, (0.1, 2, (0.3,))
 MODULE = ModuleType("numbers_of_test")
@@ -66,10 +68,12 @@ def test_the_used_attributes_of_a_module_become_single() -> None:
         return MODULE
 
     def reads() -> Any:
-        return MODULE.NUMBER, math.pi, MODULE
+        return MODULE.NUMBER, math.inf, math.log, np.pi, MODULE
 
-    number, pi, twin = single(reads)()
+    number, infinity, log, pi, twin = single(reads)()
     assert is_single(number)
+    assert is_single(infinity)  # one double makes a tuple another type, which CUDA cannot return from one function
+    assert log is math.log
     assert type(pi) is float  # a foreign module is unchanged
     assert set(vars(twin)) & {"NUMBER", "OTHER"} == {"NUMBER"}
     assert not hasattr(single(mentions)(), "NUMBER")
@@ -85,6 +89,16 @@ def test_functions_and_modules_of_foreign_packages_are_unchanged() -> None:
     kept_function, kept_module, _ = single(mentions)()
     assert kept_function is function
     assert kept_module is module
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES.values() if rule.kernels.store is not None])
+def test_rules_store_single_numbers_with_and_without_rewards(rule: type[Rule]) -> None:
+    params = compose(rule=rule).params(2).rule
+    store, numbers = single(rule.kernels.store), type(params)(*map(np.float32, params))
+    for size in (0.0, 3.0):
+        mean = np.float32(0.5 if size else math.inf)
+        stored = store(mean, np.float32(size), np.float32(size), np.float32(size), numbers)
+        assert [type(number) for number in stored] == [np.float32] * len(stored)
 
 
 # --- Functions that single precision replaces ----------------------------------------------------------------

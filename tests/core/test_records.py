@@ -51,6 +51,13 @@ def test_in_single_precision_floats_stay_single_and_integers_stay_integers() -> 
     assert [type(found.inner.a), type(found.window), found.rates.dtype] == [np.float32, int, np.float32]
 
 
+def test_a_record_has_no_field_that_a_cuda_kernel_would_take_for_a_method() -> None:
+    for name in ("count", "index"):
+        kind = NamedTuple("Numbers", [("mean", float), (name, float)])  # type: ignore[misc]
+        with pytest.raises(TypeError, match="Numbers must have no field 'count' or 'index'"):
+            column_reader(kind)
+
+
 def test_a_column_is_written_and_read_at_its_place_only() -> None:
     matrix = np.arange(12.0).reshape(4, 3)
     assert column_reader(Swapped)(matrix, 1) == (1.0, True)

@@ -7,6 +7,7 @@ copy of any algorithm. The attribute `in_single` of a function names another fun
 
 import builtins
 import dis
+import math
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -78,7 +79,7 @@ def _single(value: Any, attributes: set[str]) -> Any:
         return tuple(_single(inner, attributes) for inner in value)
     if isinstance(value, CodeType):
         return _single_code(value)
-    if isinstance(value, ModuleType) and value.__name__.split(".")[0] not in FOREIGN:
+    if isinstance(value, ModuleType) and (value is math or value.__name__.split(".")[0] not in FOREIGN):  # math.inf
         twin = ModuleType(f"{value.__name__}_single")
         for name in attributes & set(vars(value)):
             setattr(twin, name, _single(getattr(value, name), attributes))

@@ -27,13 +27,13 @@ class KLParams(NamedTuple):
 class StoredIndex(NamedTuple):
     """What is stored for an arm whose bonus does not change while it is idle: its score."""
 
-    index: float  # type: ignore[assignment]  # a tuple has a method with this name
+    bound: float
 
 
 class Stored(NamedTuple):
     """What is stored for an arm: its mean, and the bonus right after its latest reward."""
 
-    index: float  # type: ignore[assignment]  # a tuple has a method with this name
+    center: float
     bonus: float
 
 
@@ -82,7 +82,7 @@ def store(mean: float, size: float, w: float, k: float, params: Params) -> Store
 @kernel
 def from_stored(stored: Stored, level: float, params: Params) -> float:
     """Return the bound right after a reward."""
-    return stored.index + stored.bonus
+    return stored.center + stored.bonus
 
 
 @kernel
@@ -90,7 +90,7 @@ def faded(stored: Stored, mean: float, log_kept: float, idle: int, arms: int, le
     """Return the bound of an idle arm, whose bonus is never larger than that of one observation."""
     # w~^2 / k~ = lambda^(idle / K) w^2 / k, and 0.5 / K is one division for all arms
     exponent = min(log_kept * float(idle) * (-0.5 / float(arms)), LARGEST_EXPONENT)
-    return stored.index + min(stored.bonus * exp_positive(exponent), params.largest)
+    return stored.center + min(stored.bonus * exp_positive(exponent), params.largest)
 
 
 @kernel
@@ -102,7 +102,7 @@ def store_index(mean: float, size: float, w: float, k: float, params: Params) ->
 @kernel
 def stored_index(stored: StoredIndex, level: float, params: Params) -> float:
     """Return the stored score."""
-    return stored.index
+    return stored.bound
 
 
 @kernel
