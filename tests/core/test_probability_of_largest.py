@@ -186,6 +186,21 @@ def test_few_panels_suffice_if_a_law_is_as_narrow_as_doubles_are_apart(scale: fl
     assert probabilities == pytest.approx([1.0 - above, above, 0.0], abs=1e-6)
 
 
+@pytest.mark.parametrize("shape", [1e11, 1e13, 9e15])
+def test_few_panels_suffice_for_a_gamma_law_as_narrow_as_doubles_are_apart(shape: float) -> None:
+    """A single reward of 9e15 made every later decision take 65 milliseconds."""
+    with (
+        mock.patch.object(probability_of_largest, "integrate_panel", wraps=integrate_panel) as panels,
+        mock.patch.object(probability_of_largest, "MOST_PANELS", 200),
+    ):
+        probabilities = found(GAMMA, [(shape, 1.0, 0.0), (2.0, 1.0, 0.0)], function=probabilities_of_largest)
+    assert panels.call_count < 100
+    assert probabilities == pytest.approx([1.0, 0.0], abs=1e-6)
+    for z in (0.0, 0.5, -2.0):
+        laws = [(shape + z * math.sqrt(2.0 * shape), 1.0, 0.0), (shape, 1.0, 0.0)]
+        assert found(GAMMA, laws)[0] == pytest.approx(stats.norm.cdf(z), abs=1e-5)
+
+
 @pytest.mark.parametrize("large", [1e8, 1e10, 1e12])
 @pytest.mark.parametrize("small", [0.05, 0.2, 1.0, 30.0])
 def test_a_small_and_a_huge_shape_are_nearly_a_gamma_law(small: float, large: float) -> None:

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sqlite3
 import subprocess
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from dynabandit.client import Client
 from dynabandit.service.command_line import app
 from dynabandit.service.domain.bandit_state import HASH_PREFIX
+from dynabandit.service.domain.unit_of_work import UnitOfWork
 from dynabandit.service.keys import new_key
 from dynabandit.service.stores import open_store
 from dynabandit.service.verify import verify
@@ -25,6 +27,7 @@ from tools.harness import (
     ManualClock,
     Running,
     assert_replay_agrees,
+    captured_log,
     copied_store,
     failed_command,
     running,
@@ -156,6 +159,27 @@ def test_a_bandit_with_a_damaged_log_rejects_only_its_own_rewards(
         with talking(server.url, key) as (bound, http):
             assert [one.status for one in bound.reward_many([(bad, 1), (good, 1)])] == [404, 404]
             assert http.put(f"/v1/decisions/{bad}/reward", json={"reward": 1}).status_code == 404
+
+
+def test_calls_for_a_damaged_bandit_leave_nothing_behind(two_bandits: str, tmp_path: Path, clock: ManualClock) -> None:
+    """Neither in memory, by the traceback of the error that all of them get, nor a line of the log for each reward."""
+    url = copied_store(two_bandits, tmp_path, f"UPDATE snapshots SET body = '[]' WHERE {BAD}")
+    with contextlib.closing(open_store(url)) as store:
+        bad = store.decision_ids().make(store.find("bad") or 0, 1)
+
+    def frames(work: UnitOfWork) -> int:
+        (error,) = work.damaged.values()
+        return len(list(traceback.walk_tb(error.__traceback__)))
+
+    with running(open_store(url), clock=clock) as server, talking(server.url) as (client, http):
+        counts = []
+        for _ in range(10):
+            assert http.post("/v1/bandits/bad/decisions", json={}).status_code == 500
+            counts.append(server.run_in_writer(frames))
+        assert counts[1:] == counts[1:2] * 9
+        with captured_log("http.status_codes") as lines:
+            assert {one.status for one in client.reward_many([(bad, 1)] * 100)} == {500}
+        assert len(lines) == 1
 
 
 @pytest.mark.parametrize(("column", "paths"), [("kind", ["", "/events"]), ("body", ["", "/events", "/export"])])

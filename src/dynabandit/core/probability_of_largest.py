@@ -246,18 +246,18 @@ def probabilities_of_largest(
         add_panel(work, rule.weights, t - low, probabilities)
         t, rest = low, 1.0
         for arm in range(arms):
-            is_past = family == STUDENT and is_below_narrow_density(densities[arm], t)
+            is_past = family != BETA and is_below_narrow_density(densities[arm], t)
             rest *= 0.0 if is_past else max(1.0 - work.above[arm], 0.0)
     share_rest(family, laws, optimistic, atom, rest, probabilities)
 
 
 @kernel
 def is_below_narrow_density(density: np.ndarray, t: float) -> bool:
-    """Whether a symmetric density is negligible below t, and so narrow that rounding of t makes its integral inexact.
+    """Whether a density is negligible below t, and so narrow that rounding of t makes its integral inexact.
 
     Otherwise the integral would not be 1 below it either, and narrow panels would go on without end.
     """
-    mode, _, top = density
+    mode, _, top = density  # one that is so narrow is symmetric
     return t <= mode - (top - mode) and 0.0 < top - mode < NARROW * abs(mode)
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ import msgspec
 from dynabandit.bandit import Bandit
 from dynabandit.choosing.choice_probabilities import choice_of
 from dynabandit.features import PARQUET_KEY
-from dynabandit.service.api_types import Event, Exported
+from dynabandit.service.api_types import Exported
 from dynabandit.service.domain.bandit_state import (
     RULES,
     RULES_WITH_ASSUMED_ZEROS,
@@ -30,6 +31,8 @@ from dynabandit.service.stores import Store
 DEFAULT_DRAWS = 200
 PIECE_ROWS = 1_000  # only one piece of the export is in memory
 PIECE_SECONDS = 0.5  # then another export has its turn
+PAGE_BYTES = 4 << 20  # of events: a page ends with the event that exceeds them
+PAGE_ROWS = 200  # of a page that are read at a time: each may have a large context
 MAX_DRAWS = 20_000_000  # per decision, times arms: the default for the largest bandit, which takes a second or two
 Item = TypeVar("Item")
 IsWanted = Callable[[], bool]
@@ -83,17 +86,23 @@ def check_draws(store: Store, bandit_number: int, draws: int) -> None:
         raise InvalidValueError(f"draws must be at most {MAX_DRAWS // arms} with {arms} arms, got {draws}")
 
 
-def page_of_events(store: Store, bandit_number: int, after: int, limit: int, kinds: Sequence[str] = ()) -> list[Event]:
-    """Return a page of the events after a sequence number."""
+def page_of_events(store: Store, bandit_number: int, after: int, limit: int, kinds: Sequence[str] = ()) -> list[bytes]:
+    """Return a page of the events after a sequence number, as JSON: at most `limit`, fewer if they are large."""
     names, ids = arm_names(store, bandit_number), store.decision_ids()
-    return [api_event(event, names, ids) for event in store.events(bandit_number, after, limit, kinds)]
+    found, size = list[bytes](), 0
+    for event in itertools.islice(store.log(bandit_number, after, kinds, min(limit, PAGE_ROWS)), limit):
+        found.append(msgspec.json.encode(api_event(event, names, ids)))
+        size += len(found[-1])
+        if size >= PAGE_BYTES:
+            break
+    return found
 
 
 def event_lines(store: Store, bandit_number: int, after: int, kinds: Sequence[str] = ()) -> Iterator[bytes]:
     """Return the events after a sequence number as NDJSON."""
     while page := page_of_events(store, bandit_number, after, PIECE_ROWS, kinds):
-        yield msgspec.json.Encoder().encode_lines(page)
-        after = page[-1].sequence
+        yield b"".join(b"%b\n" % event for event in page)
+        after = msgspec.json.decode(page[-1])["sequence"]
 
 
 def decisions(

@@ -1,5 +1,7 @@
 """Lists and pages of the API, on each store."""
 
+import json
+
 import httpx
 import pytest
 
@@ -26,6 +28,20 @@ def test_events_come_in_pages_and_in_order(client: Client, http: httpx.Client) -
     assert [event.sequence for event in client.events("b", limit=6)] == list(range(1, 22))
     lines = http.get("/v1/bandits/b/events", params={"format": "ndjson", "after": 19}).text.splitlines()
     assert len(lines) == 2
+
+
+@pytest.mark.promise(8)
+def test_a_page_of_large_events_is_shorter(client: Client, http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest page had more than a hundred megabytes, which the event loop encoded in one piece."""
+    monkeypatch.setattr("dynabandit.service.export.PAGE_BYTES", 10_000)
+    client.create("b", ARMS, policy="ucb", features={"text": "category"})
+    client.decide_many("b", 30, context={"text": "x" * 1000})
+    page = http.get("/v1/bandits/b/events", params={"limit": 40})
+    assert 10_000 <= len(page.content) < 12_000
+    assert [event["sequence"] for event in page.json()["events"]] == list(range(1, 11))
+    assert [event.sequence for event in client.events("b")] == list(range(1, 32))
+    lines = http.get("/v1/bandits/b/events", params={"format": "ndjson"}).text.splitlines()
+    assert [json.loads(line)["sequence"] for line in lines] == list(range(1, 32))
 
 
 @pytest.mark.promise(8)

@@ -143,6 +143,24 @@ def test_a_response_that_the_caller_does_not_read_is_aborted(
         assert len(everything(wire)) < 4 << 20, "it was not sent whole"
 
 
+@pytest.mark.promise(59, 61)
+def test_responses_that_nobody_reads_take_bounded_memory(
+    sqlite_url: str, attackers: Callable[..., list[socket.socket]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the callers take a byte now and then; those of another address keep their responses."""
+    with running(open_store(sqlite_url), limits=LONG_LIMITS._replace(check=0.02)) as server:
+        size = len(get(server.url, static_url(PLOTLY)).content)
+        sent = NEVER_READS[:-2] + CLOSING + b"\r\n"
+        (other,) = attackers(server.url, sent, 1, "127.0.0.2")
+        wait_for(lambda: any(one.transport.get_write_buffer_size() > 0 for one in sockets_of(server)))
+        monkeypatch.setattr(connections, "MAX_UNSENT", 4 * size)
+        attackers(server.url, NEVER_READS, 12)
+        wait_for(lambda: count_closed(server) >= 9)
+        wait_for(lambda: len(sockets_of(server)) == 4)
+        assert count_closed(server) == 9
+        assert len(everything(other)) > size, "it waited for longer, but its address has less"
+
+
 class FakeTransport:
     def __init__(self) -> None:
         self.unsent = 0

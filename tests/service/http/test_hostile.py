@@ -118,6 +118,20 @@ TWICE = [
 ]  # fmt: skip
 
 
+def test_the_problems_of_many_rewards_are_short(server: Running) -> None:
+    """Each may name the arms of a ranking: ten thousand were a response that was 57 times as large as its call."""
+    with talking(server.url) as (client, http):
+        client.create("ranked", [f"{number:x<200}" for number in range(30)], policy="ucb")
+        wrong = {"decision": client.decide("ranked", rank=30).decision, "reward": 1, "arm": "red"}
+        alone = http.post("/v1/rewards", json={"rewards": [wrong]}).json()["results"]
+        answer = http.post("/v1/rewards", json={"rewards": [wrong] * 10_000})
+    assert len(alone[0]["problem"]) == 1003
+    assert len(answer.content) < 3_000_000
+    assert {(one["status"], one["problem"]) for one in answer.json()["results"]} == {
+        (422, f"{alone[0]['problem'][:200]}...")
+    }
+
+
 @pytest.mark.parametrize(("method", "path", "body", "name"), TWICE)
 def test_a_body_that_names_a_field_twice_is_refused(
     quiet: tuple[Client, httpx.Client, str], method: str, path: str, body: bytes, name: str

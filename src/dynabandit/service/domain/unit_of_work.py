@@ -118,7 +118,7 @@ class UnitOfWork:
         state = self.states.get(bandit_number)
         if state is None:
             if bandit_number in self.damaged:
-                raise self.damaged[bandit_number]
+                raise self.damaged[bandit_number].with_traceback(None)  # which would grow with each call
             loading = CatchUp(self, self.latest(bandit_number))
             loading.run()
             state = self.states[bandit_number] = loading.state

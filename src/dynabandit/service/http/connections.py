@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from dynabandit.service.http.limits import RefusalPacer
+from dynabandit.service.http.limits import MAX_UNSENT, RefusalPacer
 from dynabandit.service.http.responses import problem_response
 from dynabandit.service.http.status_codes import BUSY
 from dynabandit.service.logging_setup import log
@@ -168,9 +168,33 @@ class ConnectionTable:
             if connection.stalled_seconds(now) > limit:
                 connection.transport.abort()
                 self.count("stalled")
+        self._drop_unread()
         if now >= self._next_log:
             self._log_closed(now)
         self.start(loop)
+
+    def _drop_unread(self) -> None:
+        """Close connections whose callers read slowly, while too much is unsent in total.
+
+        Those of the address with the most go first, and of these the one that has waited for its caller for the longest
+        time.
+        """
+        unsent = {one: one.transport.get_write_buffer_size() for one in self._sockets}
+        total = sum(unsent.values())
+        if total <= MAX_UNSENT:
+            return
+        by_address = Counter[str]()
+        for one, size in unsent.items():
+            by_address[self._admitted.get(one, "")] += size
+        large = [one for one, size in unsent.items() if size > HIGH_WATER_LIMIT]
+        now = time.monotonic()
+        large.sort(key=lambda one: (-by_address[self._admitted.get(one, "")], self._waiting.get(one, now)))
+        for one in large:
+            if total <= MAX_UNSENT:
+                return
+            total -= unsent[one]
+            one.transport.abort()
+            self.count("stalled")
 
     def _log_closed(self, now: float) -> None:
         if self._closed:

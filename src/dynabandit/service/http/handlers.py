@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -28,7 +28,7 @@ from dynabandit.service.http.requests import (
     new_name,
     path_name,
 )
-from dynabandit.service.http.responses import LimitedStream, bandit_view, encoded_view
+from dynabandit.service.http.responses import JSON, MAX_PROBLEM, LimitedStream, bandit_view, cut, encoded_view
 from dynabandit.service.http.status_codes import DAMAGED, STATUSES, ApiError, damage_problem
 from dynabandit.service.request_queue import MAX_LOCKED_BANDITS
 from dynabandit.service.service import Service
@@ -36,6 +36,7 @@ from dynabandit.service.stores import BanditRow, Store
 
 NDJSON = "application/x-ndjson"
 PARQUET = "application/vnd.apache.parquet"
+MAX_PROBLEMS = 2_000_000  # characters of the problems of a response: 200 for each of the most rewards
 QueryValues = dict[str, Any]
 Content = TypeVar("Content")
 
@@ -150,17 +151,26 @@ async def add_rewards(service: Service, request: Request, body: api_types.Reward
         takes_long=takes_long,
         caller=caller_of(request),
     )
-    results = [reward_result(one.decision, error) for one, error in zip(body.rewards, errors, strict=True)]
-    return Result(api_types.RewardResults(results))
+    return Result(api_types.RewardResults(reward_results([one.decision for one in body.rewards], errors)))
 
 
-def reward_result(decision: str, error: rewards.RewardError | None) -> api_types.RewardResult:
-    """Return the result of one of several rewards."""
-    if error is None:
-        return api_types.RewardResult(decision, 200)
-    if isinstance(error, ReplayMismatchError):
-        return api_types.RewardResult(decision, DAMAGED, damage_problem(error))
-    return api_types.RewardResult(decision, STATUSES[type(error)], str(error) or no_decision(decision))
+def reward_results(
+    decisions: Sequence[str], errors: Sequence[rewards.RewardError | None]
+) -> list[api_types.RewardResult]:
+    """Return the result of each of several rewards; the more there are, the shorter are their problems."""
+    longest = min(MAX_PROBLEM, MAX_PROBLEMS // max(1, len(errors)))
+    damages = {error for error in errors if isinstance(error, ReplayMismatchError)}
+    damaged = {error: damage_problem(error) for error in damages}  # which logs each of them
+    results = []
+    for decision, error in zip(decisions, errors, strict=True):
+        if error is None:
+            results.append(api_types.RewardResult(decision, 200))
+        elif isinstance(error, ReplayMismatchError):
+            results.append(api_types.RewardResult(decision, DAMAGED, damaged[error]))
+        else:
+            problem = cut(str(error) or no_decision(decision), longest)
+            results.append(api_types.RewardResult(decision, STATUSES[type(error)], problem))
+    return results
 
 
 def no_decision(decision: str) -> str:
@@ -369,7 +379,7 @@ async def get_events(service: Service, request: Request, query: QueryValues) -> 
             service, request, lambda store, _: export.event_lines(store, bandit_number, after, kinds), NDJSON
         )
     page = await service.read_log(lambda store: export.page_of_events(store, bandit_number, after, limit, kinds))
-    return Result(api_types.Events(page))
+    return Response(b'{"events":[%b]}' % b",".join(page), media_type=JSON)  # as `api_types.Events`
 
 
 async def get_export(service: Service, request: Request, query: QueryValues) -> Response:

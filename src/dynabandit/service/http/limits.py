@@ -12,6 +12,7 @@ DECODED_AT_ONCE = 1 << 16
 COMMAS_AT_ONCE = 4_000
 MAX_EVENTS = 10_000  # per page of the log
 MAX_CONNECTIONS = 1000
+MAX_UNSENT = 256 << 20  # bytes of responses that callers have not taken yet: a thousand may read slowly
 SHARE_PER_ADDRESS = 0.9  # of the connections: a load balancer may have nearly all, and nobody can have all
 
 

@@ -14,7 +14,7 @@ from dynabandit.service.domain.bandit_state import RULES, LoggedState
 from dynabandit.service.domain.deciders import SECRET_HEADER, check_secret
 from dynabandit.service.domain.local_bandit import local_id
 from dynabandit.service.domain.names import public_id
-from dynabandit.service.http.handlers import QueryValues, Result, encode_copy, reward_result
+from dynabandit.service.http.handlers import QueryValues, Result, encode_copy, reward_results
 from dynabandit.service.http.requests import bandit_name, caller_of, checked_name, printable_header
 from dynabandit.service.http.responses import JSON
 from dynabandit.service.service import Service
@@ -81,5 +81,4 @@ async def add_local_decisions(service: Service, request: Request, body: local_ty
         caller=caller_of(request),
     )
     ids = [local_id(one.decider, one.step) for one in body.rewards]
-    results = [reward_result(decision, error) for decision, error in zip(ids, stored.errors, strict=True)]
-    return Result(local_types.LocalBatchResult(stored.step, stored.sequence, results))
+    return Result(local_types.LocalBatchResult(stored.step, stored.sequence, reward_results(ids, stored.errors)))

@@ -28,10 +28,14 @@ def json_response(content: Any, status: int = 200) -> Response:
     return Response(encode(content), status, media_type=JSON)
 
 
+def cut(problem: str, longest: int) -> str:
+    """Return what is wrong, of which at most so many characters are shown."""
+    return problem if len(problem) <= longest else f"{problem[:longest]}..."
+
+
 def problem_response(status: int, problem: str, **headers: str) -> Response:
     """Return a response that says what is wrong."""
-    text = problem if len(problem) <= MAX_PROBLEM else f"{problem[:MAX_PROBLEM]}..."
-    response = json_response(api_types.Problem(text), status)
+    response = json_response(api_types.Problem(cut(problem, MAX_PROBLEM)), status)
     response.headers.update({**HEADERS, **headers})
     return response
 
