@@ -123,8 +123,8 @@ class Ranking(Propensities):
     ) -> Iterator[Decision]:
         """Yield the places of the ranking that `rank` would return, as decisions that are not recorded.
 
-        Each takes as long as a choice, and nothing may change between them. The parameters are those of `rank` and
-        `decide`.
+        Each takes as long as a choice, and nothing may change between them. `count`, `context` and `among` are as for
+        `rank`. Without `propensity` the decisions have no probabilities.
         """
         count = count if count == 1 else integer("count", count, 1, len(self._arms))
         step, columns, vector = self._next_question(context, among)

@@ -118,7 +118,9 @@ class UnitOfWork:
         state = self.states.get(bandit_number)
         if state is None:
             if bandit_number in self.damaged:
-                raise self.damaged[bandit_number].with_traceback(None)  # which would grow with each call
+                error = self.damaged[bandit_number]
+                error.__traceback__ = None  # which would grow with each call
+                raise error
             loading = CatchUp(self, self.latest(bandit_number))
             loading.run()
             state = self.states[bandit_number] = loading.state
