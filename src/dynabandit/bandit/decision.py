@@ -14,8 +14,8 @@ class ColumnProbabilities(NamedTuple):
     def of(self, column: int) -> float:
         """Return the probability of a column."""
         place = int(self.columns.searchsorted(column))
-        is_there = place < len(self.columns) and self.columns[place] == column
-        return float(self.probabilities[place]) if is_there else 0.0
+        can_be_chosen = place < len(self.columns) and self.columns[place] == column
+        return float(self.probabilities[place]) if can_be_chosen else 0.0
 
 
 class Decision(NamedTuple):

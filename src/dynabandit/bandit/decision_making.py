@@ -68,12 +68,12 @@ class DecisionMaking:
 
         The parameters are those of `choose`; `among` may also have columns.
         """
-        step, columns, vector = self._next_question(context, among)
+        step, columns, vector = self._next_decision(context, among)
         column, _ = self._choose_between(columns, step, vector)
         self._record_play(column, step, vector, context)
         return column
 
-    def _next_question(
+    def _next_decision(
         self, context: ContextValues | None, among: SomeArms | None
     ) -> tuple[int, np.ndarray, np.ndarray | None]:
         """Return the number of the next decision, the columns that it may choose, and the vector of its context."""
@@ -81,8 +81,7 @@ class DecisionMaking:
         if len(self._columns) == 0:
             raise ValueError("no arm can be chosen: every arm is paused; resume one, or add another")
         vector = None if self._contexts is None and context is None else self._encoded(context)
-        columns = self._columns if among is None else self._candidates(among)
-        return step, columns if self._limits is None else self._limits.allowed(columns), vector
+        return step, self._allowed(self._candidates(among)), vector
 
     def _choose_between(
         self, columns: np.ndarray, step: int, vector: np.ndarray | None

@@ -127,7 +127,7 @@ class Ranking(Propensities):
         `rank`. Without `propensity` the decisions have no probabilities.
         """
         count = count if count == 1 else integer("count", count, 1, len(self._arms))
-        step, columns, vector = self._next_question(context, among)
+        step, columns, vector = self._next_decision(context, among)
         first = self._decision(self, columns, step, vector, propensity)
         yield first
         if count == 1:

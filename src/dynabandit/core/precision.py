@@ -7,7 +7,6 @@ copy of any algorithm. The attribute `in_single` of a function names another fun
 
 import builtins
 import dis
-import math
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -16,7 +15,7 @@ from numba.extending import register_jitable
 
 FAST = {"afn", "arcp", "contract", "nsz", "reassoc"}  # not "nnan" or "ninf": an arm without plays scores infinity
 
-FOREIGN = ("math", "numpy", "numba", "numba_cuda", "builtins")
+FOREIGN = ("numpy", "numba", "numba_cuda", "builtins")  # not "math": math.inf becomes a float32, too
 _rebuilt: dict[FunctionType, Any] = {}
 
 
@@ -79,7 +78,7 @@ def _single(value: Any, attributes: set[str]) -> Any:
         return tuple(_single(inner, attributes) for inner in value)
     if isinstance(value, CodeType):
         return _single_code(value)
-    if isinstance(value, ModuleType) and (value is math or value.__name__.split(".")[0] not in FOREIGN):  # math.inf
+    if isinstance(value, ModuleType) and value.__name__.split(".")[0] not in FOREIGN:
         twin = ModuleType(f"{value.__name__}_single")
         for name in attributes & set(vars(value)):
             setattr(twin, name, _single(getattr(value, name), attributes))

@@ -15,7 +15,7 @@ import numpy as np
 from dynabandit.core.compilation import kernel
 
 CONVERSIONS = {Any: "{}", float: "{}", int: "int({})", bool: "{} > 0.0"}
-METHODS = {"count", "index"}  # of every tuple: a CUDA kernel finds the method, not a field with its name
+METHODS_OF_TUPLES = {"count", "index"}  # a CUDA kernel finds the method, not a field with its name
 
 
 class NoParams(NamedTuple):
@@ -80,7 +80,7 @@ def rows_reader(kind: type) -> Callable[[np.ndarray], Any]:
 def _generated(kind: type, arguments: str, cell: str, first: int = 0) -> Callable[..., Any]:
     if np.ndarray in list(get_type_hints(kind).values())[:-1]:
         raise TypeError(f"the array must be the last field of {kind.__qualname__}: it gets the rest of the row")
-    if METHODS & set(get_type_hints(kind)):
+    if METHODS_OF_TUPLES & set(get_type_hints(kind)):
         raise TypeError(f"{kind.__qualname__} must have no field 'count' or 'index', which are methods of every tuple")
     types: dict[str, Any] = {}
     expression = _expression(kind, cell, itertools.count(first), types)

@@ -147,7 +147,7 @@ def diminishing_observe(
 class LikelihoodRatioTest(Detector):
     """What the two forms of the test share: everything except the exploration.
 
-    Cost per step: O(capacity) at every tenth play of an arm.
+    Cost per step: O(capacity) at each play of an arm that is followed by a test.
 
     Memory: O(K x capacity).
     """

@@ -129,7 +129,7 @@ def growing_drop(state: PolicyState, params: GrowingParams) -> int:
     """Do the same for a window whose length depends on the number of rewards; it grows by at most one per reward."""
     rewards = state.shared[COUNT] + 1.0
     window = math.ceil(min(params.scale * rewards**params.alpha, rewards, params.capacity))
-    return drop_oldest(state, int(window))  # CUDA rounds to a float
+    return drop_oldest(state, int(window))  # math.ceil returns a float on CUDA
 
 
 def window_kernels(drop: Callable[..., int], clock: Callable[..., float], params: type) -> MemoryKernels:

@@ -159,14 +159,14 @@ def reward_results(
 ) -> list[api_types.RewardResult]:
     """Return the result of each of several rewards; the more there are, the shorter are their problems."""
     longest = min(MAX_PROBLEM, MAX_PROBLEMS // max(1, len(errors)))
-    damages = {error for error in errors if isinstance(error, ReplayMismatchError)}
-    damaged = {error: damage_problem(error) for error in damages}  # which logs each of them
+    mismatches = {error for error in errors if isinstance(error, ReplayMismatchError)}
+    damage_problems = {error: damage_problem(error) for error in mismatches}  # each is logged once
     results = []
     for decision, error in zip(decisions, errors, strict=True):
         if error is None:
             results.append(api_types.RewardResult(decision, 200))
         elif isinstance(error, ReplayMismatchError):
-            results.append(api_types.RewardResult(decision, DAMAGED, damaged[error]))
+            results.append(api_types.RewardResult(decision, DAMAGED, damage_problems[error]))
         else:
             problem = cut(str(error) or no_decision(decision), longest)
             results.append(api_types.RewardResult(decision, STATUSES[type(error)], problem))
